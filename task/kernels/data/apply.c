@@ -190,8 +190,8 @@ static int read_slot(struct dataset_iterator *it, struct slot *t, struct seriali
 		     struct mu_err *err)
 {
 	unsigned n = it->d->in[0]->n_out;
-	struct mu_tensor in[MAX_COMPONENTS], made;
-	struct mu_tensor *of = MU_NEW_ARRAY(struct mu_tensor, n + 1);
+	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + 1);
+	struct mu_tensor *of = MU_NEW_ARRAY(struct mu_tensor, n + 1), made;
 	int rc = serialize_element(ser, of, n, err);
 
 	if (rc) {
@@ -272,14 +272,12 @@ static void states_close(struct dataset_iterator *it)
 static int states_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
 	struct states *s = it->state;
-	struct mu_tensor read[MAX_COMPONENTS];
 	unsigned n = it->d->n_first;
+	MU_AUTO_FREE struct mu_tensor *read = MU_NEW_ARRAY(struct mu_tensor, n + 1);
 	int rc = serialize_flag(ser, &s->over, err);
 
 	if (rc || !serializer_is_reading(ser))
 		return rc ? rc : serialize_element(ser, s->t, n, err);
-	if (n > MAX_COMPONENTS)
-		return serializer_fail(err);
 	MU_RETURN_IF_ERROR(serialize_element(ser, read, n, err));
 	element_drop(s->t, n);
 	memcpy(s->t, read, n * sizeof *read);
@@ -296,8 +294,9 @@ static int check_scan(struct dataset *d, struct mu_err *err)
 
 static int scan_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct mu_tensor in[MAX_COMPONENTS] = {0}, made[MAX_COMPONENTS] = {0};
-	unsigned n = it->d->n_first;
+	unsigned n = it->d->n_first, n_in = n + it->d->in[0]->n_out, n_made = n + it->d->n_out;
+	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n_in + 1);
+	MU_AUTO_FREE struct mu_tensor *made = MU_NEW_ARRAY(struct mu_tensor, n_made + 1);
 	struct states *s = it->state;
 	int rc = it->input ? dataset_iterator_next(it->input, in + n, err) : 0;
 
@@ -305,7 +304,7 @@ static int scan_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 		return rc;
 	for (unsigned i = 0; i < n; i++)
 		in[i] = mu_tensor_ref(&s->t[i]);
-	rc = dataset_apply(it, 0, in, n + it->d->in[0]->n_out, made, n + it->d->n_out, err);
+	rc = dataset_apply(it, 0, in, n_in, made, n_made, err);
 	if (rc)
 		return rc == -MU_OUT_OF_RANGE ? dataset_function_ended(it, err) : rc;
 	element_drop(s->t, n);

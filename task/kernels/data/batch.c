@@ -158,7 +158,7 @@ static struct dataset_iterator *function_input(const struct dataset_iterator *it
 
 static void skip_elements(struct dataset_iterator *it, int64_t n)
 {
-	struct mu_tensor t[MAX_COMPONENTS];
+	MU_AUTO_FREE struct mu_tensor *t = MU_NEW_ARRAY(struct mu_tensor, it->d->n_out + 1);
 	struct mu_err err;
 	int rc = 1;
 

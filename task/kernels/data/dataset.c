@@ -68,6 +68,8 @@ struct dataset *dataset_new(const struct dataset_kind *k, const char *op)
 	mu_object_init(&d->object, &dataset_type);
 	d->kind = k;
 	d->op = op;
+	d->count = UNKNOWN_CARDINALITY;
+	d->batch_size = -1;
 	return d;
 }
 
@@ -178,8 +180,8 @@ int dataset_apply(const struct dataset_iterator *it, unsigned which, struct mu_t
 int dataset_next_mapped(struct dataset_iterator *it, unsigned which, struct mu_tensor *out,
 			unsigned n_out, struct mu_tensor *element, struct mu_err *err)
 {
-	struct mu_tensor in[MAX_COMPONENTS] = {0};
 	unsigned n = it->d->in[0]->n_out;
+	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + 1);
 	int rc = dataset_iterator_next(it->input, in, err);
 
 	if (rc <= 0)
@@ -218,13 +220,4 @@ struct dataset *dataset_in(const struct mu_tensor *t)
 	    t->dtype == MU_VARIANT && t->shape.count == 1 ? *MU_DATA(struct mu_object *, t) : NULL;
 
 	return o && o->type == &dataset_type ? MU_CONTAINER(o, struct dataset, object) : NULL;
-}
-
-int64_t dataset_count(const struct dataset *d)
-{
-	int64_t n = d->n_in ? dataset_count(d->in[0]) : UNKNOWN_CARDINALITY;
-
-	if (d->kind->count)
-		return d->kind->count(d, n);
-	return d->kind->function[0].name ? UNKNOWN_CARDINALITY : n;
 }

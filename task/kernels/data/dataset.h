@@ -56,6 +56,10 @@ struct dataset {
 	struct mu_buf attrs; /* of the node that made it, as NodeDef fields; empty: no node did */
 	unsigned n_in, n_params, n_out;
 	unsigned depth; /* of the deepest chain below */
+	/* Known without reading elements.  A dataset may be the input of others 2^depth times, so
+	 * these are computed once. */
+	int64_t count;      /* the cardinality */
+	int64_t batch_size; /* of the batches that its elements are; -1: unknown */
 	struct dataset **in;
 	struct mu_tensor *params; /* the op's other inputs, in order */
 	unsigned n_first;         /* parameters before what functions captured */
@@ -118,8 +122,6 @@ int dataset_map_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 bool dataset_is_map(const struct dataset *d);
 /* The dataset that a function or an input gave; borrowed.  NULL: it is none. */
 struct dataset *dataset_in(const struct mu_tensor *t);
-/* The cardinality of a dataset, as far as it is known without reading elements. */
-int64_t dataset_count(const struct dataset *d);
 /* Applies function `which` to the next element of in[0].  element: (optional) gets that element. */
 int dataset_next_mapped(struct dataset_iterator *it, unsigned which, struct mu_tensor *out,
 			unsigned n_out, struct mu_tensor *element, struct mu_err *err);

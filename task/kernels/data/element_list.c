@@ -54,11 +54,6 @@ static int listed_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 	return 1;
 }
 
-static int64_t count_listed(const struct dataset *d, int64_t n)
-{
-	return ((const struct element_list *)d->shared)->n;
-}
-
 static int listed_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
 	return serialize_number(ser, it->state, 0, INT64_MAX, err);
@@ -68,26 +63,24 @@ static const struct dataset_kind listed = {.shared_size = sizeof(struct element_
 					   .state_size = sizeof(int64_t),
 					   .finish = finish_listed,
 					   .next = listed_next,
-					   .count = count_listed,
 					   .serialize = listed_serialize};
 
-struct dataset *element_list_dataset_new(unsigned n_out)
+struct dataset *element_list_dataset_new(struct element_list *l, unsigned n_out)
 {
 	struct dataset *d = dataset_new(&listed, "WindowOp");
 
 	d->n_out = n_out;
-	d->shared = mu_xcalloc(1, sizeof(struct element_list));
+	d->shared = mu_xcalloc(1, sizeof *l);
+	*(struct element_list *)d->shared = *l;
+	d->count = l->n;
+	*l = (struct element_list){0};
 	return d;
 }
 
 int element_list_to_dataset(struct element_list *l, unsigned n_out, struct mu_tensor *out,
 			    struct mu_err *err)
 {
-	struct dataset *d = element_list_dataset_new(n_out);
-
-	*(struct element_list *)d->shared = *l;
-	*l = (struct element_list){0};
-	return variant_tensor(out, &d->object, err);
+	return variant_tensor(out, &element_list_dataset_new(l, n_out)->object, err);
 }
 
 bool dataset_is_list(const struct mu_object *o)

@@ -15,8 +15,7 @@ struct generator {
 
 static int check_generator(struct dataset *d, struct mu_err *err)
 {
-	if (function_outputs(d->f[BEGIN].f) > MAX_COMPONENTS ||
-	    function_outputs(d->f[END].f) > MAX_COMPONENTS)
+	if (function_outputs(d->f[BEGIN].f) > MAX_COMPONENTS)
 		return mu_invalid(err, "states of over %d tensors", MAX_COMPONENTS);
 	return 0;
 }
@@ -26,7 +25,7 @@ static int of_state(struct dataset_iterator *it, unsigned which, struct mu_tenso
 		    unsigned n_out, struct mu_err *err)
 {
 	struct generator *g = it->state;
-	struct mu_tensor in[MAX_COMPONENTS];
+	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, g->n + 1);
 
 	for (unsigned i = 0; i < g->n; i++)
 		in[i] = mu_tensor_ref(&g->state[i]);
@@ -37,8 +36,8 @@ static int of_state(struct dataset_iterator *it, unsigned which, struct mu_tenso
 static int generator_finish(struct dataset_iterator *it, struct mu_err *err)
 {
 	struct generator *g = it->state;
-	struct mu_tensor out[MAX_COMPONENTS] = {0};
 	unsigned n = function_outputs(it->d->f[END].f);
+	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, n + 1);
 
 	if (!g->started || g->ended)
 		return 0;

@@ -196,8 +196,8 @@ static int dataset_group_request(struct dataset_iterator *it, unsigned which, st
 static int draw_keyed(struct dataset_iterator *it, struct mu_tensor *element, int64_t *key,
 		      struct mu_err *err)
 {
-	struct mu_tensor in[MAX_COMPONENTS];
 	unsigned n = it->d->in[0]->n_out;
+	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + 1);
 	int rc = dataset_iterator_next(it->input, element, err);
 
 	if (rc <= 0)
@@ -291,8 +291,8 @@ static int begin_group(struct dataset_iterator *it, struct group *g, struct mu_e
 static int next_group(struct dataset_iterator *it, struct mu_err *err)
 {
 	struct groups *w = it->state;
-	struct mu_tensor element[MAX_COMPONENTS];
 	unsigned n = it->d->in[0]->n_out;
+	MU_AUTO_FREE struct mu_tensor *element = MU_NEW_ARRAY(struct mu_tensor, n + 1);
 	int rc = 1;
 
 	while (it->input) {
@@ -414,8 +414,9 @@ static int find_state(struct dataset_iterator *it, int64_t key, struct group **o
 static int reduce_state(struct dataset_iterator *it, int64_t key, struct mu_tensor *element,
 			struct mu_err *err)
 {
-	struct mu_tensor in[MAX_COMPONENTS], made[MAX_COMPONENTS];
 	unsigned n = group_width(it), more = it->d->in[0]->n_out;
+	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + more);
+	MU_AUTO_FREE struct mu_tensor *made = MU_NEW_ARRAY(struct mu_tensor, n);
 	struct group *g = NULL;
 	int rc = find_state(it, key, &g, err);
 
@@ -434,7 +435,8 @@ static int reduce_state(struct dataset_iterator *it, int64_t key, struct mu_tens
 
 static int reducers_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct mu_tensor element[MAX_COMPONENTS];
+	unsigned n = group_width(it), n_in = it->d->in[0]->n_out;
+	MU_AUTO_FREE struct mu_tensor *element = MU_NEW_ARRAY(struct mu_tensor, n + n_in);
 	struct groups *w = it->state;
 	int64_t key;
 	int rc;
@@ -449,10 +451,10 @@ static int reducers_next(struct dataset_iterator *it, struct mu_tensor *out, str
 	if (w->first == w->n)
 		return 0;
 	struct element_list *state = &w->g[w->first++].list;
-	memcpy(element, state->t, group_width(it) * sizeof *element);
+	memcpy(element, state->t, n * sizeof *element);
 	free(state->t);
 	*state = (struct element_list){0};
-	rc = dataset_apply(it, FINALIZE_F, element, group_width(it), out, it->d->n_out, err);
+	rc = dataset_apply(it, FINALIZE_F, element, n, out, it->d->n_out, err);
 	return rc ? rc : 1;
 }
 

@@ -106,6 +106,59 @@ static int dataset_fill(struct kernel_call *c, struct dataset *d, struct mu_err 
 	return d->kind->check ? d->kind->check(d, err) : 0;
 }
 
+/* The size of the batches, as far as the op or the inputs say; -1: unknown. */
+static int64_t batch_size_of(const struct dataset *d)
+{
+	static const char *const batching[] = {"BatchDataset",
+					       "BatchDatasetV2",
+					       "MapAndBatchDataset",
+					       "ExperimentalMapAndBatchDataset",
+					       "PaddedBatchDataset",
+					       "PaddedBatchDatasetV2",
+					       NULL};
+	static const char *const passing[] = {"AssertCardinalityDataset",
+					      "AssertNextDataset",
+					      "CacheDataset",
+					      "CacheDatasetV2",
+					      "ConcatenateDataset",
+					      "FilterDataset",
+					      "ModelDataset",
+					      "OptimizeDataset",
+					      "OptimizeDatasetV2",
+					      "OptionsDataset",
+					      "PrefetchDataset",
+					      "RepeatDataset",
+					      "ShardDataset",
+					      "ShuffleAndRepeatDataset",
+					      "ShuffleAndRepeatDatasetV2",
+					      "ShuffleDataset",
+					      "ShuffleDatasetV3",
+					      "SkipDataset",
+					      "TakeDataset",
+					      "ZipDataset",
+					      NULL};
+
+	if (mu_word_index(d->op, batching) >= 0)
+		return strncmp(d->op, "Padded", 6) ? dataset_number(d, 0)
+						   : mu_tensor_int(&d->params[0], 0);
+	if (mu_word_index(d->op, passing) < 0 || !d->n_in)
+		return -1;
+	int64_t size = d->in[0]->batch_size;
+	for (unsigned i = 1; i < d->n_in; i++)
+		if (d->in[i]->batch_size != size)
+			return -1;
+	return size;
+}
+
+static int64_t cardinality_of(const struct dataset *d)
+{
+	int64_t n = d->n_in ? d->in[0]->count : UNKNOWN_CARDINALITY;
+
+	if (d->kind->count)
+		return d->kind->count(d, n);
+	return d->kind->function[0].name ? UNKNOWN_CARDINALITY : n;
+}
+
 int dataset_make(struct kernel_call *c, struct mu_err *err)
 {
 	const struct kernel *k = c->runtime->kernels->find(c->node->op);
@@ -113,8 +166,11 @@ int dataset_make(struct kernel_call *c, struct mu_err *err)
 	    dataset_new(MU_CONTAINER(k, struct dataset_kind, k), c->node->def->name);
 	int rc = dataset_fill(c, d, err);
 
-	if (!rc)
-		return variant_out(c, 0, &d->object, err);
-	mu_object_unref(&d->object);
-	return rc;
+	if (rc) {
+		mu_object_unref(&d->object);
+		return rc;
+	}
+	d->count = cardinality_of(d);
+	d->batch_size = batch_size_of(d);
+	return variant_out(c, 0, &d->object, err);
 }

@@ -44,7 +44,7 @@ static int check_prefetch(struct dataset *d, struct mu_err *err)
 /* The datasets have the same elements, so there is no need to measure which one is faster. */
 static int check_fastest(struct dataset *d, struct mu_err *err)
 {
-	int64_t n = dataset_count(d->in[0]), more;
+	int64_t n = d->in[0]->count, more;
 
 	for (unsigned i = 0; i < d->n_in; i++) {
 		if (d->in[i]->n_out != d->n_out)
@@ -54,7 +54,7 @@ static int check_fastest(struct dataset *d, struct mu_err *err)
 			    "outputs. Input %u has %u components. Expected to have %u "
 			    "components.",
 			    i, d->in[i]->n_out, d->n_out);
-		more = dataset_count(d->in[i]);
+		more = d->in[i]->count;
 		if (n != UNKNOWN_CARDINALITY && more != UNKNOWN_CARDINALITY && more != n)
 			return mu_invalid(
 			    err,
@@ -453,7 +453,7 @@ static int64_t count_zip(const struct dataset *d, int64_t n)
 	int64_t least = INFINITE_CARDINALITY;
 
 	for (unsigned i = 0; i < d->n_in; i++) {
-		n = dataset_count(d->in[i]);
+		n = d->in[i]->count;
 		if (n == UNKNOWN_CARDINALITY)
 			return n;
 		if (n != INFINITE_CARDINALITY && (least == INFINITE_CARDINALITY || n < least))
@@ -464,7 +464,7 @@ static int64_t count_zip(const struct dataset *d, int64_t n)
 
 static int64_t count_both(const struct dataset *d, int64_t n)
 {
-	int64_t more = dataset_count(d->in[1]), all;
+	int64_t more = d->in[1]->count, all;
 
 	if (n == INFINITE_CARDINALITY || more == INFINITE_CARDINALITY)
 		return INFINITE_CARDINALITY;

@@ -376,7 +376,7 @@ static int prepare_element(struct kernel_call *c, struct run *r, struct mu_err *
 {
 	MU_RETURN_IF_ERROR(args_rank(c, 1, 0, err));
 	MU_RETURN_IF_ERROR(prepare_single(c, r, err));
-	int64_t n = dataset_count(r->d), index = *MU_DATA(int64_t, kernel_in(c, 1));
+	int64_t n = r->d->count, index = *MU_DATA(int64_t, kernel_in(c, 1));
 	if (n < 0)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
 			       "Dataset of type %s has %s cardinality, which does not support "
@@ -492,53 +492,8 @@ static int cardinality(struct kernel_call *c, struct mu_err *err)
 	struct mu_object *o;
 
 	MU_RETURN_IF_ERROR(variant_in(c, 0, &dataset_type, &o, err));
-	int64_t n = dataset_count(MU_CONTAINER(o, const struct dataset, object));
+	int64_t n = MU_CONTAINER(o, const struct dataset, object)->count;
 	return kernel_out_value(c, 0, MU_INT64, &n, err);
-}
-
-/* The size of the batches that a dataset gives, as far as its node or nodes before it say; -1: they
- * do not. */
-static int64_t batch_size_of(const struct dataset *d)
-{
-	static const char *const batching[] = {"BatchDataset",
-					       "BatchDatasetV2",
-					       "MapAndBatchDataset",
-					       "ExperimentalMapAndBatchDataset",
-					       "PaddedBatchDataset",
-					       "PaddedBatchDatasetV2",
-					       NULL};
-	static const char *const passing[] = {"AssertCardinalityDataset",
-					      "AssertNextDataset",
-					      "CacheDataset",
-					      "CacheDatasetV2",
-					      "ConcatenateDataset",
-					      "FilterDataset",
-					      "ModelDataset",
-					      "OptimizeDataset",
-					      "OptimizeDatasetV2",
-					      "OptionsDataset",
-					      "PrefetchDataset",
-					      "RepeatDataset",
-					      "ShardDataset",
-					      "ShuffleAndRepeatDataset",
-					      "ShuffleAndRepeatDatasetV2",
-					      "ShuffleDataset",
-					      "ShuffleDatasetV3",
-					      "SkipDataset",
-					      "TakeDataset",
-					      "ZipDataset",
-					      NULL};
-
-	if (mu_word_index(d->op, batching) >= 0)
-		return strncmp(d->op, "Padded", 6) ? dataset_number(d, 0)
-						   : mu_tensor_int(&d->params[0], 0);
-	if (mu_word_index(d->op, passing) < 0 || !d->n_in)
-		return -1;
-	int64_t size = batch_size_of(d->in[0]);
-	for (unsigned i = 1; i < d->n_in; i++)
-		if (batch_size_of(d->in[i]) != size)
-			return -1;
-	return size;
 }
 
 static int batch_size(struct kernel_call *c, struct mu_err *err)
@@ -546,7 +501,7 @@ static int batch_size(struct kernel_call *c, struct mu_err *err)
 	struct mu_object *o;
 
 	MU_RETURN_IF_ERROR(variant_in(c, 0, &dataset_type, &o, err));
-	int64_t n = batch_size_of(MU_CONTAINER(o, const struct dataset, object));
+	int64_t n = MU_CONTAINER(o, const struct dataset, object)->batch_size;
 	return kernel_out_value(c, 0, MU_INT64, &n, err);
 }
 

@@ -65,16 +65,16 @@ static int serialize_list(struct serializer *ser, struct mu_object **o, struct m
 	struct dataset *d =
 	    serializer_is_reading(ser) ? NULL : MU_CONTAINER(*o, struct dataset, object);
 	int64_t n_out = d ? d->n_out : 0;
+	struct element_list list = {0};
 	int rc;
 
 	MU_RETURN_IF_ERROR(serialize_number(ser, &n_out, 1, MAX_COMPONENTS, err));
 	if (d)
 		return serialize_element_list(ser, d->shared, d->n_out, err);
-	d = element_list_dataset_new((unsigned)n_out);
-	if ((rc = serialize_element_list(ser, d->shared, d->n_out, err)))
-		mu_object_unref(&d->object);
+	if ((rc = serialize_element_list(ser, &list, (unsigned)n_out, err)))
+		element_list_fini(&list, (unsigned)n_out);
 	else
-		*o = &d->object;
+		*o = &element_list_dataset_new(&list, (unsigned)n_out)->object;
 	return rc;
 }
 

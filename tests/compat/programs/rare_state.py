@@ -159,6 +159,15 @@ def old_tables():
         return plain([s.run(find), s.run(raw.LookupTableSize(table_handle=table))])
 
 
+def a_chain_of_two_hundred_maps():
+    plus_one = function.Defun(tf.int64, func_name="plus_one")(lambda x: x + 1)
+    d = tf.data.Dataset.range(1)._variant_tensor
+    for _ in range(200):
+        d = raw.MapDataset(input_dataset=d, other_arguments=[], f=plus_one, output_types=[tf.int64], output_shapes=[[]])
+    with tf.Session(TARGET) as s:
+        return plain(s.run(raw.DatasetToSingleElement(dataset=d, output_types=[tf.int64], output_shapes=[[]])))
+
+
 def tables_with_keys_of_two():
     """As SDCA keeps its state: the key of an example is a vector."""
     def table(value_shape):
