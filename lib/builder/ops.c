@@ -175,10 +175,12 @@ struct mu_out mu_argmax(struct mu_builder *b, struct mu_out x, int dim)
 static struct mu_out reduce(struct mu_builder *b, const char *op, struct mu_out x,
 			    const int32_t *axes, unsigned n)
 {
-	int32_t all[MU_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
+	int32_t all[MU_MAX_RANK];
 	int rank = mu_out_shape(b, x)->rank;
 	struct mu_out over;
 
+	for (int i = 0; i < rank; i++)
+		all[i] = i;
 	if (n || rank >= 0)
 		over = mu_const_ints(b, n ? axes : all, n ? n : (unsigned)rank);
 	else

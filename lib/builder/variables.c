@@ -20,8 +20,8 @@ static struct mu_out initial_value(struct mu_builder *b, const struct mu_var *v,
 		value = v->dtype == MU_INT32 || v->dtype == MU_INT64
 			    ? mu_const_int(b, v->dtype, (int64_t)init.value)
 			    : mu_const_float(b, (float)init.value);
-		if (v->dtype == MU_DOUBLE)
-			value = mu_cast(b, value, MU_DOUBLE);
+		if (mu_out_dtype(b, value) != v->dtype)
+			value = mu_cast(b, value, v->dtype);
 		return v->shape.rank ? mu_op(b, "Fill", MU_IN(shape, value)) : value;
 	}
 	drawn = mu_op(b, init.kind == MU_INIT_NORMAL ? "TruncatedNormal" : "RandomUniform",

@@ -15,9 +15,9 @@ static bool is_complex(struct mu_builder *b, struct mu_out x)
 bool grad_takes_complex(const struct grad_call *c)
 {
 	static const char *const supported[] = {
-	    "Add",   "AddN",   "AddV2",  "Complex", "Conj",     "FFT", "FFT2D",
-	    "FFT3D", "IFFT",   "IFFT2D", "IFFT3D",  "Identity", "Mul", "Neg",
-	    "RFFT",  "RFFT2D", "RFFT3D", "Reshape", "Sub",      NULL};
+	    "Add",   "AddN",  "AddV2",  "Cast",   "Complex", "Conj",     "FFT",
+	    "FFT2D", "FFT3D", "IFFT",   "IFFT2D", "IFFT3D",  "Identity", "Mul",
+	    "Neg",   "RFFT",  "RFFT2D", "RFFT3D", "Reshape", "Sub",      NULL};
 	bool any = false;
 	unsigned k = 0;
 
@@ -48,18 +48,13 @@ struct mu_out grad_complex(struct mu_builder *b, struct mu_out x, struct mu_out 
 		     MU_ATTRS(MU_A_TYPE("Tout", wide ? MU_COMPLEX128 : MU_COMPLEX64)));
 }
 
-static struct mu_out div_no_nan(struct mu_builder *b, struct mu_out x, struct mu_out y)
-{
-	return mu_op(b, "DivNoNan", MU_IN(x, y));
-}
-
 GRAD_BINARY(g_complex, grad_part(b, "Real", g), grad_part(b, "Imag", g))
 GRAD_UNARY(g_real, grad_complex(b, g, grad_zeros(b, g)))
 GRAD_UNARY(g_imag, grad_complex(b, grad_zeros(b, g), g))
 GRAD_UNARY(g_conj, mu_op(b, "Conj", MU_IN(g)))
 /* x / |z|, y / |z| */
-GRAD_UNARY(g_abs, grad_complex(b, mu_mul(b, g, div_no_nan(b, grad_part(b, "Real", x), y)),
-			       mu_mul(b, g, div_no_nan(b, grad_part(b, "Imag", x), y))))
+GRAD_UNARY(g_abs, grad_complex(b, mu_mul(b, g, grad_div_no_nan(b, grad_part(b, "Real", x), y)),
+			       mu_mul(b, g, grad_div_no_nan(b, grad_part(b, "Imag", x), y))))
 /* -y / |z|², x / |z|² */
 static void g_angle(struct grad_call *c)
 {
@@ -68,8 +63,8 @@ static void g_angle(struct grad_call *c)
 		      y = grad_part(b, "Imag", grad_in(c, 0));
 	struct mu_out square = mu_add(b, mu_square(b, x), mu_square(b, y)), g = c->gy[0];
 
-	c->gx[0] = grad_complex(b, mu_neg(b, mu_mul(b, g, div_no_nan(b, y, square))),
-				mu_mul(b, g, div_no_nan(b, x, square)));
+	c->gx[0] = grad_complex(b, mu_neg(b, mu_mul(b, g, grad_div_no_nan(b, y, square))),
+				mu_mul(b, g, grad_div_no_nan(b, x, square)));
 }
 
 const struct op_grad grads_of_complex[] = {

@@ -130,17 +130,6 @@ static void copy_body(struct function_gradient *f)
 					"the body lacks an argument or an output");
 }
 
-static bool has_gradient(enum mu_dtype type)
-{
-	static const enum mu_dtype types[] = {MU_FLOAT,     MU_DOUBLE,     MU_HALF,   MU_BFLOAT16,
-					      MU_COMPLEX64, MU_COMPLEX128, MU_VARIANT};
-
-	for (size_t i = 0; i < MU_COUNT(types); i++)
-		if (type == types[i])
-			return true;
-	return false;
-}
-
 static void add_gradients(struct function_gradient *f)
 {
 	struct mu_builder *b = f->b;
@@ -149,7 +138,7 @@ static void add_gradients(struct function_gradient *f)
 		enum mu_dtype type = mu_dtype_base(mu_out_dtype(b, f->y[i]));
 		struct mu_out dy = add_arg(b, "dy", type, f->n_x + i);
 
-		f->dy[i] = has_gradient(type) ? dy : MU_NO_OUT;
+		f->dy[i] = grad_is_trainable(type) ? dy : MU_NO_OUT;
 	}
 	if (builder_failed(b))
 		return;

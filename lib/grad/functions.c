@@ -14,19 +14,14 @@
 #include "lib/builder/fn.h"
 #include "lib/grad/op_grads.h"
 
-static bool has_gradient(enum mu_dtype t)
-{
-	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_VARIANT;
-}
-
 static bool arg_has_gradient(const struct mu_fn *f, unsigned i)
 {
-	return has_gradient(mu_out_dtype(f->b, f->args[i]));
+	return grad_is_trainable(mu_out_dtype(f->b, f->args[i]));
 }
 
 static bool output_has_gradient(const struct mu_fn *f, unsigned i)
 {
-	return has_gradient(mu_dtype_base(mu_out_dtype(f->b, f->outs[i])));
+	return grad_is_trainable(mu_dtype_base(mu_out_dtype(f->b, f->outs[i])));
 }
 
 static unsigned count_args_with_gradient(const struct mu_fn *f)
@@ -142,7 +137,7 @@ static void add_symbolic_gradient(struct grad_call *c, const struct mu_func *fun
 		   MU_ATTRS(MU_A_TYPES("Tout", types, n_x),
 			    {"f", {.kind = MU_ATTR_FUNC, .func = (struct mu_func *)func}}));
 	for (unsigned i = 0; i < n_x && dx.node; i++)
-		if (has_gradient(types[i]))
+		if (grad_is_trainable(types[i]))
 			c->gx[i] = mu_port(dx, (int)i);
 	free(in);
 	free(types);

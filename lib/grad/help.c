@@ -4,6 +4,12 @@
 #include "lib/grad/op_grads.h"
 #include "lib/ops/op_def.h"
 
+bool grad_is_trainable(enum mu_dtype t)
+{
+	return t == MU_FLOAT || t == MU_DOUBLE || mu_dtype_is_16_bit_float(t) ||
+	       mu_dtype_is_complex(t) || t == MU_VARIANT;
+}
+
 struct mu_out grad_number(struct mu_builder *b, struct mu_out like, double v)
 {
 	struct mu_out f = mu_const_float(b, (float)v);

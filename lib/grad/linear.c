@@ -89,14 +89,13 @@ static void g_solve(struct grad_call *c)
 	c->gx[0] = mu_neg(b, da);
 }
 
-/* 1 / (e[j] - e[i]), 0 where i = j */
+/* 1 / (e[j] - e[i]), 0 where they are equal */
 static struct mu_out inverse_differences(struct mu_builder *b, struct mu_out e)
 {
 	struct mu_out rows = mu_op(b, "ExpandDims", MU_IN(e, grad_int(b, -2)));
 	struct mu_out columns = mu_op(b, "ExpandDims", MU_IN(e, grad_int(b, -1)));
-	struct mu_out all = mu_op(b, "Reciprocal", MU_IN(mu_sub(b, rows, columns)));
 
-	return mu_op(b, "MatrixSetDiag", MU_IN(all, grad_zeros(b, e)));
+	return grad_div_no_nan(b, grad_number(b, e, 1), mu_sub(b, rows, columns));
 }
 
 /* Only the lower triangle is read, so it gets the gradient of both triangles. */

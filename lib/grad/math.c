@@ -43,11 +43,6 @@ static struct mu_out log_or_zero(struct mu_builder *b, struct mu_out x)
 	return mu_ln(b, safe);
 }
 
-static struct mu_out div_no_nan(struct mu_builder *b, struct mu_out x, struct mu_out y)
-{
-	return op2(b, "DivNoNan", x, y);
-}
-
 GRAD_UNARY(g_pass, g)
 GRAD_UNARY(g_neg, mu_neg(b, g))
 GRAD_UNARY(g_abs, mu_mul(b, g, grad_unary(b, "Sign", x)))
@@ -82,7 +77,8 @@ GRAD_BINARY(g_sub, g, mu_neg(b, g))
 GRAD_BINARY(g_mul, mu_mul(b, g, grad_conj(b, z)), mu_mul(b, g, grad_conj(b, x)))
 GRAD_BINARY(g_mul_no_nan, op2(b, "MulNoNan", g, z), op2(b, "MulNoNan", x, g))
 GRAD_BINARY(g_div, mu_div(b, g, z), mu_neg(b, mu_mul(b, g, mu_div(b, y, z))))
-GRAD_BINARY(g_div_no_nan, div_no_nan(b, g, z), mu_neg(b, mu_mul(b, g, div_no_nan(b, y, z))))
+GRAD_BINARY(g_div_no_nan, grad_div_no_nan(b, g, z),
+	    mu_neg(b, mu_mul(b, g, grad_div_no_nan(b, y, z))))
 GRAD_BINARY(g_mod, g, mu_neg(b, mu_mul(b, g, quotient(b, x, z, y))))
 GRAD_BINARY(g_squared_difference, grad_scale(b, mu_mul(b, g, mu_sub(b, x, z)), 2),
 	    grad_scale(b, mu_mul(b, g, mu_sub(b, z, x)), 2))
@@ -144,7 +140,7 @@ static void g_cast(struct grad_call *c)
 {
 	enum mu_dtype from = mu_dtype_base(mu_out_dtype(c->b, grad_in(c, 0)));
 
-	if (from == MU_FLOAT || from == MU_DOUBLE || mu_dtype_is_16_bit_float(from))
+	if (grad_is_trainable(from))
 		c->gx[0] = mu_cast(c->b, c->gy[0], from);
 }
 

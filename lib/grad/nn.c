@@ -61,29 +61,54 @@ static void g_quantize_and_dequantize(struct grad_call *c)
 	grad_three_inputs(c, "QuantizeAndDequantizeV4Grad");
 }
 
-/* Output 1 of both cross-entropy ops and of CTCLoss is the gradient of each row's loss. In CTCLoss
- * the batch is the second dimension, after the time. */
-static struct mu_out xent_logits(struct grad_call *c)
+/* The gradient of each row's loss as a column. */
+static struct mu_out loss_column(struct grad_call *c)
 {
-	struct mu_out rows =
-	    mu_op(c->b, "ExpandDims", MU_IN(c->gy[0], mu_const_int(c->b, MU_INT32, -1)));
-
-	return mu_mul(c->b, rows, grad_out(c, 1));
+	return mu_op(c->b, "ExpandDims", MU_IN(c->gy[0], mu_const_int(c->b, MU_INT32, -1)));
 }
 
+static struct mu_out sum_of(struct mu_builder *b, struct mu_out x, struct mu_out y)
+{
+	return x.node && y.node ? mu_add(b, x, y) : x.node ? x : y;
+}
+
+/* Output 1 of both cross-entropy ops is the gradient of each row's loss: softmax(logits) - labels.
+ */
 static void g_sparse_xent(struct grad_call *c)
 {
-	c->gx[0] = xent_logits(c);
+	struct mu_builder *b = c->b;
+
+	if (c->gy[0].node)
+		c->gx[0] = mu_mul(b, loss_column(c), grad_out(c, 1));
+	if (c->gy[1].node) {
+		struct mu_out softmax = mu_softmax(b, grad_in(c, 0));
+		struct mu_out by_row =
+		    mu_op(b, "Sum", MU_IN(mu_mul(b, softmax, c->gy[1]), grad_int(b, -1)),
+			  MU_ATTRS(MU_A_BOOL("keep_dims", true)));
+		c->gx[0] = sum_of(b, c->gx[0], mu_mul(b, softmax, mu_sub(b, c->gy[1], by_row)));
+	}
 }
 
-/* The loss is linear in the labels. */
+/* The loss and its gradient are linear in the labels. */
 static void g_xent(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out rows = mu_op(b, "ExpandDims", MU_IN(c->gy[0], grad_int(b, -1)));
 
-	c->gx[0] = xent_logits(c);
-	c->gx[1] = mu_neg(b, mu_mul(b, rows, mu_op(b, "LogSoftmax", MU_IN(grad_in(c, 0)))));
+	g_sparse_xent(c);
+	if (c->gy[0].node)
+		c->gx[1] = mu_neg(
+		    b, mu_mul(b, loss_column(c), mu_op(b, "LogSoftmax", MU_IN(grad_in(c, 0)))));
+	if (c->gy[1].node)
+		c->gx[1] = sum_of(b, c->gx[1], mu_neg(b, c->gy[1]));
+}
+
+/* Output 1 is the gradient of each loss. The batch is its second dimension, after the time. */
+static void g_ctc_loss(struct grad_call *c)
+{
+	if (c->gy[1].node)
+		grad_unsupported(c, "of its gradient");
+	else
+		c->gx[0] = mu_mul(c->b, loss_column(c), grad_out(c, 1));
 }
 
 /* The reserve outputs hold the batch statistics that the gradient needs. Without training it needs
@@ -181,7 +206,7 @@ const struct op_grad grads_of_nn[] = {
     {"BiasAddV1", g_bias_add, GRAD_FIRST},
     {"BlockLSTM", g_block_lstm, GRAD_ANY},
     {"BlockLSTMV2", g_block_lstm, GRAD_ANY},
-    {"CTCLoss", g_sparse_xent, GRAD_FIRST},
+    {"CTCLoss", g_ctc_loss, GRAD_ANY},
     {"Dilation2D", g_dilation, GRAD_FIRST},
     {"Elu", g_elu, GRAD_FIRST},
     {"FakeQuantWithMinMaxArgs", g_fake_args, GRAD_FIRST},
@@ -206,9 +231,9 @@ const struct op_grad grads_of_nn[] = {
     {"Relu6", g_relu6, GRAD_FIRST},
     {"Selu", g_selu, GRAD_FIRST},
     {"Softmax", g_softmax, GRAD_FIRST},
-    {"SoftmaxCrossEntropyWithLogits", g_xent, GRAD_FIRST},
+    {"SoftmaxCrossEntropyWithLogits", g_xent, GRAD_ANY},
     {"Softplus", g_softplus, GRAD_FIRST},
     {"Softsign", g_softsign, GRAD_FIRST},
-    {"SparseSoftmaxCrossEntropyWithLogits", g_sparse_xent, GRAD_FIRST},
+    {"SparseSoftmaxCrossEntropyWithLogits", g_sparse_xent, GRAD_ANY},
     {NULL, NULL, GRAD_FIRST},
 };

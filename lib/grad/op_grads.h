@@ -61,6 +61,12 @@ static inline struct mu_out grad_out(const struct grad_call *c, int port)
 }
 
 /* ---- help.c ---- */
+/* True for the types of numbers with gradients, and for variants: tensor lists have gradients. */
+bool grad_is_trainable(enum mu_dtype t);
+static inline struct mu_out grad_div_no_nan(struct mu_builder *b, struct mu_out x, struct mu_out y)
+{
+	return mu_op(b, "DivNoNan", MU_IN(x, y));
+}
 /* A constant of the type of `like`. */
 struct mu_out grad_number(struct mu_builder *b, struct mu_out like, double v);
 static inline struct mu_out grad_add_number(struct mu_builder *b, struct mu_out x, double v)

@@ -46,7 +46,7 @@ static void g_segment_mean(struct grad_call *c)
 {
 	struct mu_out count = segment_sum(c, mu_op(c->b, "OnesLike", MU_IN(grad_in(c, 0))));
 
-	c->gx[0] = rows_of(c, mu_op(c->b, "DivNoNan", MU_IN(c->gy[0], count)));
+	c->gx[0] = rows_of(c, grad_div_no_nan(c->b, c->gy[0], count));
 }
 
 /* Max and Min: the elements that are equal to the result share its gradient. */
@@ -55,7 +55,7 @@ static void g_segment_extreme(struct grad_call *c)
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0);
 	struct mu_out hit = grad_indicator(b, mu_equal(b, x, rows_of(c, grad_out(c, 0))), x);
-	struct mu_out share = mu_op(b, "DivNoNan", MU_IN(c->gy[0], segment_sum(c, hit)));
+	struct mu_out share = grad_div_no_nan(b, c->gy[0], segment_sum(c, hit));
 
 	c->gx[0] = mu_mul(b, hit, rows_of(c, share));
 }

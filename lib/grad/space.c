@@ -5,8 +5,10 @@
 /* The inverse `op`, applied to g with all inputs of the node except the first. */
 static struct mu_out inverse_op(struct grad_call *c, const char *op)
 {
-	struct mu_out in[] = {c->gy[0], grad_in(c, 1), grad_in(c, 2)};
+	struct mu_out in[3] = {c->gy[0]};
 
+	for (unsigned i = 1; i < c->node->n_inputs; i++)
+		in[i] = grad_in(c, i);
 	return grad_op(c, op, in, c->node->n_inputs);
 }
 

@@ -23,6 +23,8 @@ CASE(y_log, mu_ln(b, x))
 CASE(y_tanh, mu_tanh(b, x))
 CASE(y_sigmoid, mu_sigmoid(b, x))
 CASE(y_sum, mu_sum(b, x, NULL, 0))
+CASE(y_sum_nine,
+     mu_sum(b, mu_reshape(b, x, ints(b, 9, (int32_t[]){1, 1, 1, 1, 1, 1, 1, 2, 2})), NULL, 0))
 CASE(y_sum_rows, mu_sum(b, x, (int32_t[]){0}, 1))
 CASE(y_sum_last, mu_sum(b, x, (int32_t[]){-1}, 1))
 CASE(y_mean, mu_mean(b, x, NULL, 0))
@@ -94,6 +96,7 @@ static const struct gradient_case math_cases[] = {
     {"Mean", {2, {-1, 4}}, y_mean, -1, 1},
     {"Mean, last", {2, {-1, 4}}, y_mean_last, -1, 1},
     {"Cast", {2, {3, 4}}, y_cast, -1, 1},
+    {"Sum, nine axes", {1, {4}}, y_sum_nine, -1, 1},
     {"Max", {2, {3, 4}}, y_max, 0.5f, 2},
     {"Max, keep_dims", {2, {3, 4}}, y_max_keep_dims, 0.5f, 2},
     {"Min", {2, {3, 4}}, y_min, 0.5f, 2},

@@ -10,6 +10,24 @@ CASE(y_bias, mu_bias_add(b, values(b, 3, 4, 1), x))
 CASE(y_relu, mu_relu(b, x))
 CASE(y_softmax, mu_softmax(b, x))
 CASE(y_xent, mu_softmax_xent(b, x, mu_softmax(b, values(b, 3, 4, 1))))
+/* The loss and its gradient. */
+static struct mu_out xent_outputs(struct mu_builder *b, const char *op, struct mu_out x,
+				  struct mu_out labels)
+{
+	struct mu_out y = mu_op(b, op, MU_IN(x, labels));
+
+	return mu_add(
+	    b, mu_port(y, 1),
+	    mu_op(b, "ExpandDims", MU_IN(mu_square(b, y), mu_const_int(b, MU_INT32, -1))));
+}
+CASE(y_xent_outputs,
+     xent_outputs(b, "SoftmaxCrossEntropyWithLogits", x, mu_softmax(b, values(b, 3, 4, 1))))
+CASE(y_xent_outputs_labels, xent_outputs(b, "SoftmaxCrossEntropyWithLogits", values(b, 3, 4, 1), x))
+CASE(y_sparse_xent_outputs, xent_outputs(b, "SparseSoftmaxCrossEntropyWithLogits", x,
+					 mu_const_ints(b, (int32_t[]){2, 0, 3}, 3)))
+CASE(y_sparse_xent_gradient, mu_port(mu_op(b, "SparseSoftmaxCrossEntropyWithLogits",
+					   MU_IN(x, mu_const_ints(b, (int32_t[]){2, 0, 3}, 3))),
+				     1))
 CASE(y_sparse_xent, mu_sparse_softmax_xent(b, x, mu_const_ints(b, (int32_t[]){2, 0, 3}, 3)))
 CASE(y_conv2d_input,
      mu_op(b, "Conv2D",
@@ -318,6 +336,18 @@ static const struct gradient_case nn_cases[] = {
     {"Softmax", {2, {3, 4}}, y_softmax, -1, 1},
     {"SoftmaxCrossEntropyWithLogits", {2, {3, 4}}, y_xent, -1, 1},
     {"SparseSoftmaxCrossEntropyWithLogits", {2, {-1, 4}}, y_sparse_xent, -1, 1},
+    {"SoftmaxCrossEntropyWithLogits, both outputs", {2, {3, 4}}, y_xent_outputs, -1, 1},
+    {"SoftmaxCrossEntropyWithLogits, both outputs by labels",
+     {2, {3, 4}},
+     y_xent_outputs_labels,
+     0.1f,
+     1},
+    {"SparseSoftmaxCrossEntropyWithLogits, both outputs",
+     {2, {3, 4}},
+     y_sparse_xent_outputs,
+     -1,
+     1},
+    {"SparseSoftmaxCrossEntropyWithLogits, output 1", {2, {3, 4}}, y_sparse_xent_gradient, -1, 1},
     {"Conv2D, input", {4, {1, 5, 5, 2}}, y_conv2d_input, -1, 1},
     {"Conv2D, filter", {4, {3, 3, 2, 2}}, y_conv2d_filter, -1, 1},
     {"Conv2DBackpropInput, filter", {4, {3, 3, 2, 2}}, y_conv2dbackpropinput_filter, -1, 1},

@@ -53,6 +53,18 @@ static struct mu_out eigen(struct mu_builder *b, struct mu_out x, bool vectors)
 
 	return vectors ? mu_square(b, mu_port(y, 1)) : y;
 }
+/* v vᵀ for the eigenvectors of the identity matrix, whose eigenvalues are equal. */
+static struct mu_out y_equal_eigenvalues(struct mu_builder *b, struct mu_out x)
+{
+	struct mu_out one =
+	    mu_op(b, "MatrixDiag", MU_IN(mu_cast(b, ints(b, 2, (int32_t[]){1, 1}), MU_FLOAT)));
+	struct mu_out y =
+	    mu_op(b, "SelfAdjointEigV2", MU_IN(mu_add(b, mu_mul(b, x, mu_const_float(b, 0)), one)));
+
+	return mu_add(b, x,
+		      mu_op(b, "MatMul", MU_IN(mu_port(y, 1), mu_port(y, 1)),
+			    MU_ATTRS(MU_A_BOOL("transpose_b", true))));
+}
 #define ADJOINT(v) MU_ATTRS(MU_A_BOOL("adjoint", v))
 CASE(y_cholesky, mu_op(b, "Cholesky", MU_IN(positive(b, x))))
 CASE(y_inverse, mu_op(b, "MatrixInverse", MU_IN(positive(b, x)), ADJOINT(false)))
@@ -110,6 +122,7 @@ static const struct gradient_case numeric_cases[] = {
     {"MatrixSolve, adjoint", {2, {3, 3}}, y_solve_adjoint, -1, 1},
     {"SelfAdjointEigV2", {3, {2, 3, 3}}, y_eigenvalues, -1, 1},
     {"SelfAdjointEigV2, vectors", {2, {3, 3}}, y_eigenvectors, -1, 1},
+    {"SelfAdjointEigV2, equal eigenvalues", {2, {2, 2}}, y_equal_eigenvalues, -1, 1},
     {"BlockLSTM", {3, {3, 2, 2}}, y_blocklstm, -1, 1},
     {"BlockLSTM, cells", {2, {2, 2}}, y_blocklstm_cells, -1, 1},
     {"BlockLSTM, weights", {2, {4, 8}}, y_blocklstm_weights, -1, 1},

@@ -117,6 +117,19 @@ def variables():
     return _run([f(a)] + tf.gradients(f(a), [a, v]))
 
 
+def other_types():
+    """Functions of half and bfloat16 numbers that call functions, and a cast of complex numbers."""
+    def twice(t):
+        inner = function.Defun(t, func_name=f"inner_{t.name}", noinline=True)(lambda a: a * a)
+        return function.Defun(t, func_name=f"outer_{t.name}")(lambda a: inner(a) * 3)
+
+    real = function.Defun(tf.complex64, func_name="real_square")(lambda z: tf.cast(z * z, REAL))
+    z = tf.constant([1 + 2j, 3], tf.complex64)
+    values = [(twice(t), tf.constant([1, 2, 3], t)) for t in (tf.float16, tf.bfloat16)] + [(real, z)]
+    found = _run([tf.gradients(f(x), x)[0] for f, x in values])
+    return [str(v) for v in found]
+
+
 def another_task():
     with tf.device("/job:worker/task:1"):
         return _values_and_gradients(_product, 2.0, 3.0)
