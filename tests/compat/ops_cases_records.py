@@ -122,6 +122,11 @@ def crosses():
                                      "internal_type": tf.string})
     yield Case("SparseCross", {**sides, "dense_inputs": [dense]},
                {"hashed_output": False, "num_buckets": 0, "hash_key": 3, "out_type": tf.string, "internal_type": tf.int64})
+    far = {"indices": [np.array(r, L) for r in ([[3, 0], [70, 0], [70, 1], [999, 0]], [[2, 0], [70, 0], [999, 0], [999, 1]], )],
+           "values": [strs("a", "b", "c", "d"), numbers], "shapes": [np.array([1000, 2], L)] * 2, "dense_inputs": []}
+    backward = np.array([[70, 0], [3, 0], [999, 0], [999, 1]], L)
+    for sides_far in (far, {**far, "indices": [far["indices"][0], backward]}, {**far, "indices": [backward, far["indices"][1]]}):
+        yield Case("SparseCrossV2", {**sides_far, "sep": strs("+").reshape(())})
     for sep in (strs("_X_"), strs("")):
         yield Case("SparseCrossV2", {**sides, "dense_inputs": [dense, text], "sep": sep.reshape(())})
     for n, strong in ((100, False), (0, False), (100, True)):

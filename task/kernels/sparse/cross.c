@@ -92,6 +92,27 @@ static int read_columns(struct kernel_call *c, struct cross *x, struct mu_err *e
 
 /* ---- combinations ---- */
 
+/* The first row from `row` that may have combinations. Nothing limits the number of rows of sparse
+ * columns, or of dense columns without elements. */
+static int64_t next_row(const struct cross *x, int64_t row)
+{
+	int64_t next = INT64_MAX;
+
+	for (unsigned i = 0; i < x->n; i++) {
+		const struct column *col = &x->columns[i];
+		int64_t at = col->first + col->count;
+		if (!col->rows) {
+			if (!col->splits && !col->values->shape.dim[1])
+				return x->batch;
+			continue;
+		}
+		if (at == col->entries || col->rows[2 * at] < row)
+			return x->batch;
+		next = col->rows[2 * at] < next ? col->rows[2 * at] : next;
+	}
+	return next == INT64_MAX ? row : next;
+}
+
 /* Moves every column to the next row, rows coming in order, and counts its combinations; -1 when
  * there are more than can be. */
 static int64_t enter_row(struct cross *x, int64_t row)
@@ -107,7 +128,7 @@ static int64_t enter_row(struct cross *x, int64_t row)
 			col->count = col->values->shape.dim[1];
 			col->first = row * col->count;
 		} else {
-			col->first = row ? col->first + col->count : 0;
+			col->first += col->count;
 			for (col->count = 0; col->first + col->count < col->entries &&
 					     col->rows[2 * (col->first + col->count)] == row;)
 				col->count++;
@@ -185,17 +206,19 @@ static void sparse_cross_put(const struct cross *x, struct mu_tensor *values, in
 	mu_string_set(&MU_DATA(struct mu_string, values)[at], text->data, text->len);
 }
 
-static int sparse_cross_count_all(struct cross *x, int64_t *total, int64_t *widest,
-				  struct mu_err *err)
+/* Leaves the columns before their first rows. */
+static int count_all(struct cross *x, int64_t *total, int64_t *widest, struct mu_err *err)
 {
 	*total = *widest = 0;
-	for (int64_t row = 0; row < x->batch; row++) {
+	for (int64_t row = next_row(x, 0); row < x->batch; row = next_row(x, row + 1)) {
 		int64_t n = enter_row(x, row);
 		if (n < 0 || __builtin_add_overflow(*total, n, total))
 			return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 				       "row %lld has too many combinations", (long long)row);
 		*widest = n > *widest ? n : *widest;
 	}
+	for (unsigned i = 0; i < x->n; i++)
+		x->columns[i].first = x->columns[i].count = 0;
 	return 0;
 }
 
@@ -205,13 +228,13 @@ static int sparse_cross_output(struct kernel_call *c, struct cross *x, struct mu
 	int64_t total, widest, at = 0;
 	MU_AUTO_BUF text = {0};
 
-	MU_RETURN_IF_ERROR(sparse_cross_count_all(x, &total, &widest, err));
+	MU_RETURN_IF_ERROR(count_all(x, &total, &widest, err));
 	MU_RETURN_IF_ERROR(
 	    kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){total, 2}, &indices, err));
 	MU_RETURN_IF_ERROR(
 	    kernel_out_vec(c, 1, x->hashed ? MU_INT64 : MU_STRING, total, &values, err));
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 2, MU_INT64, 2, &shape, err));
-	for (int64_t row = 0; row < x->batch; row++) {
+	for (int64_t row = next_row(x, 0); row < x->batch; row = next_row(x, row + 1)) {
 		int64_t n = enter_row(x, row);
 		for (int64_t k = 0; k < n; k++, at++, next_pick(x)) {
 			MU_DATA(int64_t, indices)[2 * at] = row;
@@ -383,7 +406,7 @@ static int ragged_cross_output(struct kernel_call *c, struct cross *x, struct mu
 
 	/* first of all: what has too many rows is not counted */
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, type, x->batch + 1, &splits, err));
-	MU_RETURN_IF_ERROR(sparse_cross_count_all(x, &total, &widest, err));
+	MU_RETURN_IF_ERROR(count_all(x, &total, &widest, err));
 	if (type == MU_INT32 && total > INT32_MAX)
 		return mu_invalid(err, "too many combinations for row splits of int32: %lld",
 				  (long long)total);

@@ -396,10 +396,19 @@ static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
 	return is_complete(t) ? 0 : fill_once(t, &keys, &values, err);
 }
 
-static void reserve_buckets(struct table *t, int64_t n)
+/* Doubles the number of buckets until n keys fit. */
+static int reserve_buckets(struct table *t, int64_t n, struct mu_err *err)
 {
-	while ((float)n > (float)t->n_buckets * t->max_load)
-		t->n_buckets *= 2;
+	int64_t buckets = t->n_buckets;
+
+	while ((float)n > (float)buckets * t->max_load)
+		if (__builtin_mul_overflow(buckets, 2, &buckets))
+			return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				       "a max_load_factor of %g makes the table %s too large for "
+				       "%lld keys",
+				       (double)t->max_load, t->base.name, (long long)n);
+	t->n_buckets = buckets;
+	return 0;
 }
 
 static int insert(struct kernel_call *c, struct mu_err *err)
@@ -412,7 +421,8 @@ static int insert(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "the table %s is filled by its initializer only", t->base.name);
 	if (mu_tensor_is_set(&t->own[0])) /* TensorFlow counts keys that the table has, too */
-		reserve_buckets(t, (int64_t)t->rows.count + count_keys(t, kernel_in(c, 1)));
+		MU_RETURN_IF_ERROR(reserve_buckets(
+		    t, (int64_t)t->rows.count + count_keys(t, kernel_in(c, 1)), err));
 	return store_all(t, kernel_in(c, 1), kernel_in(c, 2), err);
 }
 
@@ -498,15 +508,22 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(check_keys(t, keys, err));
 	if (!t->is_mutable && !t->filled)
 		return mu_fail(err, MU_FAILED_PRECONDITION, "Table not initialized.");
-	if (other->shape.count != t->row)
+	MU_RETURN_IF_ERROR(mu_shape_append(&shape, t->row_shape.rank, t->row_shape.dim, err));
+	/* One default, or one for each key.  As in TensorFlow, a dense table uses the first. */
+	bool by_key = mu_shape_eq(&other->shape, &shape);
+	if (other->shape.count != t->row && !by_key)
 		return mu_invalid(err, "Expected shape %s for default value, got %s",
 				  mu_pshape_str(&t->row_shape), mu_shape_str(&other->shape));
-	MU_RETURN_IF_ERROR(mu_shape_append(&shape, t->row_shape.rank, t->row_shape.dim, err));
+	by_key &= !mu_tensor_is_set(&t->own[0]);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->value, &shape, &out, err));
 	for (int64_t i = 0; i < count_keys(t, keys); i++) {
 		int64_t at = table_find(t, table_key_of(t, keys, i));
 		elems_copy(t->value, out->data, i * t->row, at < 0 ? other->data : t->values,
-			   at < 0 ? 0 : at * t->row, t->row);
+			   (at >= 0  ? at
+			    : by_key ? i
+				     : 0) *
+			       t->row,
+			   t->row);
 	}
 	return 0;
 }
@@ -555,7 +572,7 @@ static int export_buckets(struct kernel_call *c, struct table *t, struct mu_err 
 {
 	struct mu_tensor *keys, *values;
 
-	reserve_buckets(t, (int64_t)t->rows.count);
+	MU_RETURN_IF_ERROR(reserve_buckets(t, (int64_t)t->rows.count, err));
 	int64_t n = t->n_buckets, key_size = t->key_shape.count;
 	struct mu_shape ks = mu_shape_vec(n), vs = ks;
 	MU_RETURN_IF_ERROR(mu_shape_push(&ks, key_size, err));

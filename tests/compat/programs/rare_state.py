@@ -193,6 +193,27 @@ def tables_with_keys_of_two():
         return plain(answers + [saved])
 
 
+def cardinality_of_a_dataset_doubled_sixty_times():
+    d = tf.data.Dataset.range(2)._variant_tensor
+    for _ in range(60):
+        d = raw.ConcatenateDataset(input_dataset=d, another_dataset=d, output_types=[tf.int64], output_shapes=[[]])
+    with tf.Session(TARGET) as s:
+        return plain(s.run(raw.DatasetCardinality(input_dataset=d)))
+
+
+def defaults_for_each_key():
+    """A dense table uses the first one."""
+    hashed = raw.MutableHashTableOfTensorsV2(key_dtype=tf.int64, value_dtype=tf.float32, value_shape=[2])
+    dense = raw.MutableDenseHashTableV2(empty_key=np.int64(-1), deleted_key=np.int64(-2), value_dtype=tf.float32, value_shape=[2])
+    answers = []
+    with tf.Session(TARGET) as s:
+        for table in (hashed, dense):
+            s.run(raw.LookupTableInsertV2(table_handle=table, keys=np.int64([1]), values=np.ones([1, 2], np.float32)))
+            find = raw.LookupTableFindV2(table_handle=table, keys=np.int64([5, 1, 6]), default_value=np.arange(6, dtype=np.float32).reshape(3, 2))
+            answers.append(plain(s.run(find)))
+    return answers
+
+
 def tables_as_buckets():
     """A dense table is exported as TensorFlow's buckets, which its import takes as they are."""
     def export(keys, empty, deleted, buckets):
