@@ -7,7 +7,6 @@
  * be found.
  */
 #include <errno.h>
-#include <glob.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -15,6 +14,7 @@
 #include "client/data/shuffle.h"
 #include "lib/base/log.h"
 #include "lib/base/pb.h"
+#include "lib/io/match_files.h"
 #include "lib/io/tfrecord.h"
 
 enum {
@@ -268,11 +268,11 @@ static int records_read_all(struct mu_dataset *out, const struct mu_records *o,
 			    struct mu_err *err)
 {
 	struct rows r = {.o = o};
-	glob_t files;
-	int rc = glob(o->pattern, 0, NULL, &files);
+	glob_t files = {0};
+	int rc = mu_match_files(&files, o->pattern, err);
 
-	if (rc)
-		return mu_fail(err, MU_NOT_FOUND, "%s: no such file", o->pattern);
+	if (!rc && !files.gl_pathc)
+		rc = mu_fail(err, MU_NOT_FOUND, "%s: no such file", o->pattern);
 	for (size_t i = 0; i < files.gl_pathc && !rc; i++)
 		rc = read_file(&r, files.gl_pathv[i], err);
 	globfree(&files);

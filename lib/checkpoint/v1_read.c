@@ -2,12 +2,12 @@
 /* The empty key has the list of tensors and their parts.  To read a part, type and shape are put
  * before its values, and the result is parsed as a TensorProto.  A sharded checkpoint has several
  * such files, each with other parts. */
-#include <glob.h>
 #include <string.h>
 
 #include "lib/base/pb.h"
 #include "lib/checkpoint/bundle_slice.h"
 #include "lib/checkpoint/v1_format.h"
+#include "lib/io/match_files.h"
 #include "lib/tensor/tensor_proto.h"
 
 enum { MAX_FILES = 10000, MAX_PARTS = 10000 };
@@ -183,14 +183,14 @@ int mu_v1_format_open(struct mu_v1_reader **out, const char *pattern, struct mu_
 {
 	MU_AUTO(mu_v1_reader_free) struct mu_v1_reader *r = MU_NEW(struct mu_v1_reader);
 	glob_t found = {0};
-	int rc = 0;
+	int rc = mu_match_files(&found, pattern, err);
 
-	if (glob(pattern, GLOB_NOSORT, NULL, &found) || !found.gl_pathc)
+	if (!rc && !found.gl_pathc)
 		rc = mu_fail(err, MU_NOT_FOUND,
 			     "Unsuccessful TensorSliceReader constructor: Failed to find any "
 			     "matching files for %.150s",
 			     pattern);
-	else if (found.gl_pathc > MAX_FILES)
+	else if (!rc && found.gl_pathc > MAX_FILES)
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "more than %d files match %.150s", MAX_FILES,
 			     pattern);
 	r->pattern = mu_xstrdup(pattern);

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Colours of pictures, boxes cut out of them, and JPEG files."""
+import base64
 import itertools
 import subprocess
+import zlib
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -65,6 +67,21 @@ def text(b):
     return np.array(b, dtype=object)
 
 
+# Two files of four components, which no op writes: CMYK and YCCK.
+FOUR_COLOURS = [zlib.decompress(base64.b85decode(f)) for f in ((
+    b"c-"
+    b"s4a<NrGbKF5^&q*R6!1`zmvo57iZgN==yjg^C)ot=}DgNsLmmxr61M^Z?bUqn_)UQSj@Mn*wJPhCMtM_EQj!(3Cxz|h3RL|)y}*22g}&)CH1{{aRO4hA4(aTa9o6=aAMWbhVb_<w{!o`"
+    b"Hdpl@SaWpn#EynT3^&or9B$8>nEb00R>vGcywlGb<|#3sANeD9^wm$SS00=*T7<n8>bFC}Pw&aUqAY)5e3MK^H%$7$+4qadL@?OGrwos;O&eYMGdtnOj&|IlH*JxqEne1&4%&g-"
+    b"1k2C8wmOrDtSj6_=Ejl~+_&HMg|3wRd!OO`1Gq>a^)IX3ko)c*)Xb%U7&iwQ2K~t=qQm*tzS_;Uh<n9Y1mM)TPT;u3o!-"
+    b"<L0f0j~+jH`t13Om#;p4`uyeVx9>lG{`!B5fse(R!IvSD!JC1>p5fq+(EkiN_FN~R^m!<~_QUFb5p|;fZvp_$VSAJ"), (
+    b"c-"
+    b"s4a<NrGbKF5^&q*R6!1|VSif1AOXfrE{WosE@)ot>SNlY@&#gqMe#n@3Vem|sLzN?uM@N=8OOMNeHpNk>^mM#EfF$H36U#6(`*($>PrM$g#92xJH&CnqNlH;)7_uY{4JjG__A;Qs*z5e"
+    b"^0*WMNcdU=n0x7Gz{mV)%cAL7stuk(Ch)7@&ZWiJ66!jh%y&iyNq5s{jKNBQrA-"
+    b"3o|P#3ky)T7AViaBFHMFXz0i$9GJ+iR48K9IB_9|veU+cqCpows2C>|HF0u@iAzXIsj8`KXlj|5nweWzS~<J8y19FJdIg7shJ{B&MkS}Drln_OW)+u|mX%jjRyDV@wzYS3c1@Z*W$Lu)"
+    b"GiJ_Ow0OzVWy@ErT(xQQmaW^i@7THP(BUITj~zd8^3<ivSFT>We&gn?hmRgVdHU@6i<hrHe)|07>$mSee*Oaai;;nu5eBgOOAzQUCKeWE7Iu)o7@5jJ3IthL6%E;h90S=C3x$=88aYIq"
+    b"CNA7~kW<+>=!0ld(M2vX6_bamA3<IN`;0h`HId~rxW^Fwy2Zf9!U&8%pgS2D>=~~ASpA<t_dkP_#-hz8+BI7L8K%j%iUh|0zX<@>sMfF"))]
+
+
 def jpegs():
     """A build without libjpeg says so, and has nothing to compare."""
     if subprocess.run(["pkg-config", "--exists", "libjpeg"], check=False).returncode:
@@ -74,7 +91,7 @@ def jpegs():
     rough = np.random.RandomState(11).randint(0, 256, (16, 24, 3)).astype(np.uint8)
     files = [encoded(p, **a) for p in (smooth, rough, smooth[..., :1]) for a in (
         {}, {"quality": 30}, {"progressive": True}, {"chroma_downsampling": False}, {"optimize_size": True, "quality": 100})]
-    for f in files:
+    for f in files + FOUR_COLOURS:
         yield Case("ExtractJpegShape", {"contents": text(f)})
         for channels, ratio, fancy, method in itertools.product((0, 1, 3), (1, 2, 8), (True, False), ("", "INTEGER_FAST", "INTEGER_ACCURATE")):
             if fancy or ratio == 1:

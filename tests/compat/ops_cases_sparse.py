@@ -94,8 +94,8 @@ def raw():
     yield Case("ReadFile", {"filename": np.array(__file__.encode(), dtype=object)})
     yield Case("ReadFile", {"filename": np.array(b"/nowhere/at/all", dtype=object)})
     here = __file__.rsplit("/", 1)[0]
-    yield Case("MatchingFiles", {"pattern": np.array((here + "/ops_c*.py").encode(),
-                                                     dtype=object)})
+    for pattern in ("/ops_c*.py", "/../../*", "/../../.*"):
+        yield Case("MatchingFiles", {"pattern": np.array((here + pattern).encode(), dtype=object)})
 
 
 def hashes():

@@ -72,6 +72,10 @@ def regex_patterns():
                     r"\h", r"\Z", r"\8", "a)", "(a", "[a", "[z-a]", r"\p{Nonsense}", "(?P<n>a)(?P<1n>b)", "a|*", "(?x)a b", "\\"):
         yield Case("StaticRegexReplace", {"input": words}, {"pattern": pattern, "rewrite": r"<\0>", "replace_global": True})
         yield Case("StaticRegexFullMatch", {"input": words}, {"pattern": pattern})
+    long = strs("ab" * 35000, "b" * 100000)
+    yield Case("StaticRegexReplace", {"input": long}, {"pattern": "a", "rewrite": "", "replace_global": True})
+    yield Case("StaticRegexFullMatch", {"input": long}, {"pattern": "(ab)*"})
+    yield Case("StaticRegexFullMatch", {"input": strs("w999", "w1000")}, {"pattern": "|".join(f"w{i}" for i in range(1000))})
     for pattern in (".", "b*", "[^a]", "a|", r"\w+"):
         yield Case("RegexReplace", {"input": invalid, "pattern": _word(pattern), "rewrite": _word("-")})
         yield Case("RegexFullMatch", {"input": invalid, "pattern": _word(pattern)})
@@ -122,13 +126,12 @@ def csv_lines():
                {"field_delim": ";", "na_value": "na", "use_quote_delim": False})
     yield Case("DecodeCSV", {"records": strs("1,2,3,4,5"), "record_defaults": [ints(L, 1)] * 2},
                {"select_cols": [1, 3]})
-    for bad in ("1,2", "1,2,3,4", "x,2,3", "1,2.5,x", '1,2,"a', '1,2,"a"b', "1,2,a\"b", ""):
+    for bad in (" ,2,x", "1, ,x", "1,2", "1,2,3,4", "x,2,3", "1,2.5,x", '1,2,"a', '1,2,"a"b', "1,2,a\"b", ""):
         yield Case("DecodeCSV", {"records": strs(bad), "record_defaults": d})
     for t in (F, D, I, L):
         import tensorflow as tf
-        for w in ("12", "-7", " 3 ", "1e3", "1.5", "x", "", "99999999999", "0x10", "nan"):
-            if w in ("0x10", "nan") and t in (I, L):
-                continue
+        for w in ("12", "-7", " 3 ", "1e3", "1.5", "x", "", "99999999999", "0x10", "nan", " ", "\t ", "+5", "- 5", "-", "inf", "infinity", "nan(1)", "0x1p3",
+                  "0x1.8", "1e", "1" * 31, "1" * 32, "0" * 40 + "5", "-9223372036854775808", "9223372036854775808"):
             yield Case("StringToNumber", {"string_tensor": strs(w)}, {"out_type": tf.as_dtype(t)})
 
 

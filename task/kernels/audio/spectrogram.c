@@ -93,6 +93,7 @@ struct mel {
 	double *centre, *weight; /* of bands, of bins */
 	int64_t *below;          /* the band below a bin; -1: none */
 	double *energy;          /* buffer for a frame's bands */
+	double *cosine;          /* of 4 bands angles: a full circle */
 };
 
 static double mel_of(double hertz)
@@ -106,6 +107,7 @@ static void mel_fini(struct mel *m)
 	free(m->weight);
 	free(m->below);
 	free(m->energy);
+	free(m->cosine);
 }
 
 static int mel_init(struct mel *m, double rate, double lower, double upper, struct mu_err *err)
@@ -114,9 +116,12 @@ static int mel_init(struct mel *m, double rate, double lower, double upper, stru
 	m->weight = calloc((size_t)m->bins, sizeof *m->weight);
 	m->below = calloc((size_t)m->bins, sizeof *m->below);
 	m->energy = calloc((size_t)m->bands, sizeof *m->energy);
-	if (!m->centre || !m->weight || !m->below || !m->energy)
+	m->cosine = calloc((size_t)m->bands * 4, sizeof *m->cosine);
+	if (!m->centre || !m->weight || !m->below || !m->energy || !m->cosine)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld bands",
 			       (long long)m->bands);
+	for (int64_t i = 0; i < 4 * m->bands; i++)
+		m->cosine[i] = cos((double)i * M_PI / (double)(2 * m->bands));
 	double low = mel_of(lower), step = (mel_of(upper) - low) / (double)(m->bands + 1);
 	double each = 0.5 * rate / (double)(m->bins - 1);
 	for (int64_t i = 0; i <= m->bands; i++)
@@ -157,8 +162,11 @@ static void cepstrum_of(const struct mel *m, const float *spectrum, float *to)
 		m->energy[k] = log(m->energy[k] < least ? least : m->energy[k]);
 	for (int64_t i = 0; i < m->wanted; i++) {
 		double sum = 0;
-		for (int64_t k = 0; k < m->bands; k++)
-			sum += cos((double)i * M_PI / n * ((double)k + 0.5)) * m->energy[k];
+		for (int64_t k = 0, at = i; k < m->bands; k++) { /* at: i (2 k + 1) modulo 4 n */
+			sum += m->cosine[at] * m->energy[k];
+			at += 2 * i;
+			at -= at >= 4 * m->bands ? 4 * m->bands : 0;
+		}
 		to[i] = (float)(sqrt(2 / n) * sum);
 	}
 }

@@ -4,11 +4,11 @@
  * Files are read one after the other. An error ends its file; a pipeline that ignores errors
  * continues with the next file. */
 #include <errno.h>
-#include <glob.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "lib/io/decompress.h"
+#include "lib/io/match_files.h"
 #include "task/kernels/data/files.h"
 #include "task/kernels/engine/elems.h"
 
@@ -383,10 +383,7 @@ static int names_open(struct dataset_iterator *it, struct mu_err *err)
 	for (int64_t i = 0; i < patterns->shape.count; i++) {
 		struct mu_span s = elems_span(patterns, i);
 		MU_AUTO_FREE char *pattern = mu_xstrndup(s.data, s.len);
-		int got = glob(pattern, i ? GLOB_APPEND : 0, NULL, &n->found);
-		if (got == GLOB_NOSPACE)
-			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "too many files match %.150s",
-				       pattern);
+		MU_RETURN_IF_ERROR(mu_match_files(&n->found, pattern, err));
 	}
 	if (n->found.gl_pathc)
 		qsort(n->found.gl_pathv, n->found.gl_pathc, sizeof(char *), name_order);
@@ -397,8 +394,7 @@ static void names_close(struct dataset_iterator *it)
 {
 	struct matching_files *n = it->state;
 
-	if (n->found.gl_pathv)
-		globfree(&n->found);
+	globfree(&n->found);
 }
 
 static int name_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)

@@ -147,11 +147,13 @@ static bool jpeg_start(struct reading *r, struct jpeg_shape *out)
 
 	if (!jpeg_read_head(r))
 		return false;
-	channels = channels ? channels : r->d.num_components;
-	if ((channels != 1 && channels != 3) || r->d.num_components > 3 ||
+	if (!channels) /* four components are CMYK */
+		channels = r->d.num_components > 3 ? 3 : r->d.num_components;
+	if ((channels != 1 && channels != 3) ||
 	    (int64_t)r->d.image_height * r->d.image_width * channels >= MOST_BYTES)
 		return false;
-	r->d.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+	bool cmyk = r->d.jpeg_color_space == JCS_CMYK || r->d.jpeg_color_space == JCS_YCCK;
+	r->d.out_color_space = channels == 1 ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
 	r->d.do_fancy_upsampling = r->how->fancy;
 	r->d.scale_num = 1;
 	r->d.scale_denom = r->how->ratio;
@@ -179,6 +181,15 @@ static bool crop(struct reading *r, struct jpeg_shape *s)
 	return true;
 }
 
+/* Adobe's programs write the colours inverted. */
+static void cmyk_to_rgb(const unsigned char *from, int64_t n, bool inverted, unsigned char *to)
+{
+	for (; n; n--, from += 4, to += 3)
+		for (int i = 0; i < 3; i++)
+			to[i] = (unsigned char)(inverted ? from[3] * from[i] / 255
+							 : (255 - from[3]) * (255 - from[i]) / 255);
+}
+
 static bool read_rows(struct reading *r, const struct jpeg_shape *s, unsigned char *to)
 {
 	size_t each = (size_t)(s->width * s->channels);
@@ -190,7 +201,11 @@ static bool read_rows(struct reading *r, const struct jpeg_shape *s, unsigned ch
 		JSAMPROW row = r->row;
 		if (jpeg_read_scanlines(&r->d, &row, 1) != 1)
 			return false;
-		memcpy(to, r->row + r->left * s->channels, each);
+		const unsigned char *from = r->row + r->left * r->d.output_components;
+		if (r->d.out_color_space == JCS_CMYK)
+			cmyk_to_rgb(from, s->width, r->d.saw_Adobe_marker, to);
+		else
+			memcpy(to, from, each);
 	}
 	return true;
 }
@@ -204,7 +219,7 @@ int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_alloc_fn
 
 	err->code = MU_OK;
 	if (!setjmp(r->error.out) && jpeg_start(r, &s)) {
-		r->row = mu_xcalloc((size_t)(s.width + 1), (size_t)s.channels);
+		r->row = mu_xcalloc((size_t)(s.width + 1), (size_t)r->d.output_components);
 		if (crop(r, &s) && (to = alloc(arg, &s, err)))
 			r->good = read_rows(r, &s, to);
 	}

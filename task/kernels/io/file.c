@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ReadFile, WriteFile, MatchingFiles, ImmutableConst; and DecodeRaw, which reads numbers from
  * bytes. */
-#include <glob.h>
 #include <string.h>
 
 #include "lib/io/folders.h"
+#include "lib/io/match_files.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -84,22 +84,18 @@ static int matching_files(struct kernel_call *c, struct mu_err *err)
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
 		MU_AUTO_FREE char *pattern = mu_xstrndup(s.data, s.len);
-		int status = glob(pattern, i ? GLOB_APPEND : 0, NULL, &found);
-		if (status == GLOB_NOSPACE)
-			rc =
-			    mu_fail(err, MU_RESOURCE_EXHAUSTED, "too many files match %s", pattern);
+		rc = mu_match_files(&found, pattern, err);
 	}
 	struct mu_shape shape = mu_shape_vec((int64_t)found.gl_pathc);
 	if (!rc && !(rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
 		for (size_t i = 0; i < found.gl_pathc; i++)
 			mu_string_set(&MU_DATA(struct mu_string, out)[i], found.gl_pathv[i],
 				      strlen(found.gl_pathv[i]));
-	if (found.gl_pathv)
-		globfree(&found);
+	globfree(&found);
 	return rc;
 }
 
-static void turn_bytes(char *p, size_t bytes, size_t size)
+static void swap_bytes(char *p, size_t bytes, size_t size)
 {
 	for (; bytes >= size; bytes -= size, p += size)
 		for (size_t i = 0; i < size / 2; i++) {
@@ -139,7 +135,7 @@ static int file_decode(struct kernel_call *c, size_t each, struct mu_err *err)
 		memcpy(to, s.data, n);
 		memset(to + n, 0, each - n);
 		if (!args_attr_bool(c->node, "little_endian", true))
-			turn_bytes(to, each, number_size(t));
+			swap_bytes(to, each, number_size(t));
 	}
 	return 0;
 }

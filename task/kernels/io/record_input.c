@@ -2,12 +2,12 @@
 /* RecordInput: batches of records from TFRecord files in random order. Each epoch yields each
  * record once, from files in a new order. Records are read when the buffer has room for them, by
  * the call that needs them, so file_parallelism and file_shuffle_shift_ratio have no effect. */
-#include <glob.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "lib/base/random.h"
 #include "lib/io/decompress.h"
+#include "lib/io/match_files.h"
 #include "lib/io/tfrecord.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -63,8 +63,12 @@ static struct resource *record_input_new(void *arg, struct mu_err *err)
 	const char *pattern = args_attr_string(n, "file_pattern", "");
 	glob_t files = {0};
 
-	if (glob(pattern, 0, NULL, &files)) {
-		mu_fail(err, MU_NOT_FOUND, "Found no files at %s", pattern);
+	int rc = mu_match_files(&files, pattern, err);
+
+	if (!rc && !files.gl_pathc)
+		rc = mu_fail(err, MU_NOT_FOUND, "Found no files at %s", pattern);
+	if (rc) {
+		globfree(&files);
 		return NULL;
 	}
 	struct record_input *r = MU_NEW(struct record_input);

@@ -56,8 +56,7 @@ static int vocabulary_file_put(struct mu_tensor *t, int64_t i, struct mu_span li
 		mu_string_set(&MU_DATA(struct mu_string, t)[i], text.data, text.len);
 		return 0;
 	}
-	MU_AUTO_FREE char *number = mu_xstrndup(text.data, text.len);
-	return text_number((struct mu_span){number, text.len}, t->dtype, t->data, i)
+	return text_number(text, t->dtype, t->data, i)
 		   ? 0
 		   : mu_invalid(err, "Field %.*s in line %lld is not a valid %s.",
 				(int)(text.len < 64 ? text.len : 64), text.data, (long long)i,

@@ -5,20 +5,26 @@
 #include <ctype.h>
 #include <pcre2.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { MAX_PATTERN = 4096, MAX_REPEAT = 1000, HEAP_KIB = 64 << 10 };
+enum { MAX_PATTERN = 64 << 10, MAX_TEXT = 16 << 20, MAX_REPEAT = 1000, HEAP_KIB = 64 << 10 };
 /* A step is an item of the pattern that is tried, or a byte that is passed: some 0.5 s of them. */
-enum { MAX_STEPS = 20000000 };
+enum { MAX_STEPS = 20000000, STEPS_PER_BYTE = 64 };
+/* With malformed characters, PCRE2 checks the rest of the text for each match. */
+enum { MAX_MALFORMED_TEXT = 64 << 10 };
 
 struct regex {
 	pcre2_code *code;
+	struct mu_buf source; /* the translated pattern */
+	pcre2_code *tolerant; /* for texts with malformed characters; NULL: not compiled yet */
+	bool malformed;       /* the text */
 	pcre2_match_context *context;
 	pcre2_match_data *data;
 	uint32_t n_groups;
 	char *pattern;
 	bool whole;
-	size_t at;      /* where the matcher was last */
-	uint64_t steps; /* of this match */
+	size_t at;                 /* where the matcher was last */
+	uint64_t steps, max_steps; /* of this text */
 };
 
 /* ---- translation ---- */
@@ -323,40 +329,45 @@ static int on_step(pcre2_callout_block *block, void *arg)
 
 	re->steps += 1 + (at > re->at ? at - re->at : re->at - at);
 	re->at = at;
-	return re->steps > MAX_STEPS ? PCRE2_ERROR_MATCHLIMIT : 0;
+	return re->steps > re->max_steps ? PCRE2_ERROR_MATCHLIMIT : 0;
+}
+
+static pcre2_code *compile(const struct regex *re, uint32_t more, struct mu_err *err)
+{
+	uint32_t options = PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_CIRCUMFLEX |
+			   PCRE2_AUTO_CALLOUT | more |
+			   (re->whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0);
+	pcre2_compile_context *how = pcre2_compile_context_create(NULL);
+	char why[160] = "";
+	int failed;
+	size_t where;
+
+	pcre2_set_newline(how, PCRE2_NEWLINE_LF);
+	pcre2_code *code = pcre2_compile((PCRE2_SPTR)(re->source.data ? re->source.data : ""),
+					 re->source.len, options, &failed, &where, how);
+	if (!code) {
+		pcre2_get_error_message(failed, (PCRE2_UCHAR *)why, sizeof(why));
+		mu_invalid(err, "Invalid pattern: %s, error: %s", re->pattern, why);
+	}
+	pcre2_compile_context_free(how);
+	return code;
 }
 
 int regex_new(struct regex **out, const char *pattern, bool whole, struct mu_err *err)
 {
 	struct translation t = {.pattern = pattern, .at = pattern, .err = err};
-	uint32_t options = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_DOLLAR_ENDONLY |
-			   PCRE2_ALT_CIRCUMFLEX | PCRE2_AUTO_CALLOUT |
-			   (whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0);
 	MU_AUTO(regex_free) struct regex *re = MU_NEW(struct regex);
-	pcre2_compile_context *how = pcre2_compile_context_create(NULL);
-	char why[160] = "";
-	int rc = 0, failed;
-	size_t where;
 
 	if (strlen(pattern) > MAX_PATTERN)
-		rc = mu_invalid(err, "the pattern is longer than %d bytes", MAX_PATTERN);
-	else
-		rc = translate(&t);
-	if (!rc) {
-		pcre2_set_newline(how, PCRE2_NEWLINE_LF);
-		re->code = pcre2_compile((PCRE2_SPTR)(t.out.data ? t.out.data : ""), t.out.len,
-					 options, &failed, &where, how);
-		if (!re->code) {
-			pcre2_get_error_message(failed, (PCRE2_UCHAR *)why, sizeof(why));
-			rc = mu_invalid(err, "Invalid pattern: %s, error: %s", pattern, why);
-		}
-	}
-	pcre2_compile_context_free(how);
-	mu_buf_fini(&t.out);
-	if (rc)
-		return rc;
+		return mu_invalid(err, "the pattern is longer than %d bytes", MAX_PATTERN);
+	int rc = translate(&t);
+	re->source = t.out;
 	re->pattern = mu_xstrdup(pattern);
 	re->whole = whole;
+	if (rc)
+		return rc;
+	if (!(re->code = compile(re, 0, err)))
+		return -(int)err->code;
 	re->data = pcre2_match_data_create_from_pattern(re->code, NULL);
 	re->context = pcre2_match_context_create(NULL);
 	pcre2_set_match_limit(re->context, MAX_STEPS);
@@ -372,6 +383,8 @@ void regex_free(struct regex *re)
 	if (!re)
 		return;
 	pcre2_code_free(re->code);
+	pcre2_code_free(re->tolerant);
+	mu_buf_fini(&re->source);
 	pcre2_match_data_free(re->data);
 	pcre2_match_context_free(re->context);
 	free(re->pattern);
@@ -383,16 +396,36 @@ unsigned regex_n_groups(const struct regex *re)
 	return re->n_groups;
 }
 
+static int match(struct regex *re, const pcre2_code *code, struct mu_span text, size_t from)
+{
+	return pcre2_match(code, (PCRE2_SPTR)(text.data ? text.data : ""), text.len, from,
+			   from ? PCRE2_NO_UTF_CHECK : 0, re->data, re->context);
+}
+
 int regex_match(struct regex *re, struct mu_span text, size_t from, size_t groups[REGEX_GROUPS][2],
 		struct mu_err *err)
 {
 	const PCRE2_SIZE *at;
-	int n;
+	int n = 0;
 
+	if (!from) {
+		re->steps = 0;
+		re->max_steps = MAX_STEPS + STEPS_PER_BYTE * text.len;
+		re->malformed = false;
+	}
 	re->at = from;
-	re->steps = 0;
-	n = pcre2_match(re->code, (PCRE2_SPTR)(text.data ? text.data : ""), text.len, from, 0,
-			re->data, re->context);
+	if (!re->malformed) {
+		n = match(re, re->code, text, from);
+		re->malformed = n <= PCRE2_ERROR_UTF8_ERR1 && n >= PCRE2_ERROR_UTF8_ERR21;
+	}
+	if (text.len > (re->malformed ? MAX_MALFORMED_TEXT : MAX_TEXT))
+		return mu_invalid(err, "a string of %zu bytes%s is too long to match", text.len,
+				  re->malformed ? " that are not UTF-8" : "");
+	if (re->malformed) {
+		if (!re->tolerant && !(re->tolerant = compile(re, PCRE2_MATCH_INVALID_UTF, err)))
+			return -(int)err->code;
+		n = match(re, re->tolerant, text, from);
+	}
 	if (n == PCRE2_ERROR_NOMATCH)
 		return 0;
 	if (n < 0)

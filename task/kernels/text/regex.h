@@ -18,8 +18,8 @@ int regex_new(struct regex **out, const char *pattern, bool whole, struct mu_err
 void regex_free(struct regex *re);
 MU_AUTO_DEFINE(regex_free, struct regex)
 unsigned regex_n_groups(const struct regex *re); /* without the whole match */
-/* The first match at or behind `from`: 1 and groups[i] = {begin, end} (SIZE_MAX: did not take
- * part), 0 when there is none, or an error. */
+/* The first match at or behind `from`, which is 0 for the first call with a text: 1 and groups[i] =
+ * {begin, end} (SIZE_MAX: did not take part), 0 when there is none, or an error. */
 int regex_match(struct regex *re, struct mu_span text, size_t from, size_t groups[REGEX_GROUPS][2],
 		struct mu_err *err);
 

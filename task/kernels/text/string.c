@@ -8,9 +8,6 @@
 #include "task/kernels/text/regex.h"
 #include "task/kernels/text/unicode.h"
 
-/* Each match reads the rest of a text once to check its UTF-8. */
-enum { MAX_TEXT = 64 * 1024 };
-
 static int string_join(struct kernel_call *c, struct mu_err *err)
 {
 	const char *separator = args_attr_string(c->node, "separator", "");
@@ -44,12 +41,6 @@ static int string_join(struct kernel_call *c, struct mu_err *err)
 
 /* ---- regular expressions ---- */
 
-static int check_text(size_t len, struct mu_err *err)
-{
-	return len > MAX_TEXT ? mu_invalid(err, "a string of %zu bytes is too long to match", len)
-			      : 0;
-}
-
 static int match_all(struct kernel_call *c, const char *pattern, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
@@ -61,11 +52,8 @@ static int match_all(struct kernel_call *c, const char *pattern, struct mu_err *
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_BOOL, &in->shape, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
-		int matched = check_text(s->len, err);
+		int matched = regex_match(re, (struct mu_span){s->data, s->len}, 0, groups, err);
 
-		if (!matched)
-			matched =
-			    regex_match(re, (struct mu_span){s->data, s->len}, 0, groups, err);
 		MU_DATA(bool, out)[i] = matched > 0;
 		if (matched < 0)
 			return matched;
@@ -166,8 +154,6 @@ static int replace_all(struct kernel_call *c, const char *pattern, const char *r
 		struct mu_span text = elems_span(in, i);
 
 		mu_buf_clear(&b);
-		if ((rc = check_text(text.len, err)))
-			break;
 		if (fits)
 			rc = replace(re, text, rewrite, all, &b, err);
 		else /* as TensorFlow has it: nothing is replaced */

@@ -2,48 +2,61 @@
 #include "task/kernels/text/text_number.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
+enum { FLOAT_MAX_BYTES = 31 }; /* TensorFlow reads no longer ones, spaces included */
+
+/* Reads a number that strtod understands.  Of its forms TensorFlow knows neither hexadecimal
+ * fractions and exponents nor `infinity` and `nan(…)`. */
+static bool read_float(struct mu_span s, enum mu_dtype type, double *wide, float *narrow)
+{
+	char text[FLOAT_MAX_BYTES + 1] = {0}, *stop = text;
+	size_t n = 0;
+
+	memcpy(text, s.data, s.len);
+	n += text[0] == '+' || text[0] == '-';
+	if (strpbrk(text, text[n] == '0' && tolower(text[n + 1]) == 'x' ? ".pP" : "(yY"))
+		return false;
+	if (type == MU_FLOAT)
+		*narrow = strtof(text, &stop);
+	else
+		*wide = strtod(text, &stop);
+	return s.len && stop == text + s.len;
+}
+
+static bool read_int(struct mu_span s, int64_t *out)
+{
+	bool negative = s.len && s.data[0] == '-';
+
+	*out = 0;
+	for (size_t i = negative; i < s.len; i++) {
+		int digit = s.data[i] - '0';
+		if (digit < 0 || digit > 9 || __builtin_mul_overflow(*out, 10, out) ||
+		    __builtin_add_overflow(*out, negative ? -digit : digit, out))
+			return false;
+	}
+	return s.len > negative;
+}
 
 bool text_number(struct mu_span text, enum mu_dtype type, void *data, int64_t at)
 {
-	const char *from = text.data, *till = text.data + text.len;
-	char small[64], *start = small, *stop, *end;
-	MU_AUTO_FREE char *large = NULL;
-	long long i = 0;
+	struct mu_span s = text;
 	double d = 0;
 	float f = 0;
+	int64_t i;
 
-	while (from < till && isspace((unsigned char)*from))
-		from++;
-	if (from == till)
+	while (s.len && isspace((unsigned char)s.data[s.len - 1]))
+		s.len--;
+	for (; s.len && isspace((unsigned char)*s.data); s.data++)
+		s.len--;
+	if (type == MU_INT32 || type == MU_INT64) {
+		if (!read_int(s, &i) || (type == MU_INT32 && (i < INT32_MIN || i > INT32_MAX)))
+			return false;
+	} else if (!text.len || text.len > FLOAT_MAX_BYTES ||
+		   (s.len && !read_float(s, type, &d, &f))) { /* a blank is 0 */
 		return false;
-	/* Copies the text to end it with NUL, because digits may follow it in memory. */
-	size_t n = (size_t)(till - from);
-	if (n >= sizeof small && !(start = large = malloc(n + 1)))
-		return false;
-	memcpy(start, from, n);
-	start[n] = '\0';
-	stop = start;
-	end = start + n;
-	errno = 0;
-	if (type == MU_FLOAT)
-		f = strtof(start, &stop);
-	else if (type == MU_DOUBLE)
-		d = strtod(start, &stop);
-	else
-		i = strtoll(start, &stop, 10);
-	bool whole = type == MU_INT32 || type == MU_INT64;
-	if (stop == start || (whole && errno == ERANGE) ||
-	    (type == MU_INT32 && (i < INT32_MIN || i > INT32_MAX)))
-		return false;
-	while (stop < end && isspace((unsigned char)*stop))
-		stop++;
-	if (stop != end)
-		return false;
+	}
 	if (type == MU_FLOAT)
 		((float *)data)[at] = f;
 	else if (type == MU_DOUBLE)
