@@ -15,7 +15,7 @@
 enum { LONGEST = 1 << 30 }; /* bytes of a line, of a read, of a skipped part */
 
 /* Parameters: the names come first, how they are packed second or, with pieces, last. */
-enum { FILE_NAMES, FILE_COMPRESSION, N_FILE };
+enum { FILE_NAMES, FILE_COMPRESSION, N_FILE, FILE_OFFSETS };
 enum { PIECE_HEAD = 1, PIECE_BYTES, PIECE_FOOT, PIECE_BUFFER, PIECE_COMPRESSION };
 
 int files_check(const struct dataset *d, unsigned compression, struct mu_err *err)
@@ -38,8 +38,14 @@ static int check_items(const struct dataset *d, unsigned compression, struct mu_
 
 static int check_files(struct dataset *d, struct mu_err *err)
 {
-	return d->n_params < N_FILE ? mu_invalid(err, "there are no names")
-				    : check_items(d, FILE_COMPRESSION, err);
+	if (d->n_params < N_FILE)
+		return mu_invalid(err, "there are no names");
+	if (d->n_params > FILE_OFFSETS && d->params[FILE_OFFSETS].shape.count)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "%s reads files from their start: leave out "
+			       "byte_offsets",
+			       d->op);
+	return check_items(d, FILE_COMPRESSION, err);
 }
 
 static void end_file(struct files *f)

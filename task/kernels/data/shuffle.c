@@ -57,6 +57,14 @@ static int64_t rounds_of(const struct dataset *d)
 	return d->kind->n_scalars > COUNT ? dataset_number(d, COUNT) : 1;
 }
 
+/* A buffer of unknown size takes all elements of a round. */
+static int64_t buffer_size(const struct dataset *d)
+{
+	int64_t n = dataset_number(d, BUFFER_SIZE);
+
+	return n == UNKNOWN_CARDINALITY ? INT64_MAX / 2 : n;
+}
+
 /* Sets the seeds to the scalar parameters `first` and `first` + 1. */
 static int init_seeds(struct dataset *d, unsigned first, struct mu_err *err)
 {
@@ -76,8 +84,13 @@ static int check_shuffle(struct dataset *d, struct mu_err *err)
 	MU_RETURN_IF_ERROR(init_seeds(d, SEED, err));
 	if (rounds_of(d) < 1 && rounds_of(d) != -1)
 		return mu_invalid(err, "count must be greater than zero or equal to -1.");
-	if (dataset_number(d, BUFFER_SIZE) < 1)
-		return mu_invalid(err, "buffer_size must be greater than zero.");
+	if (dataset_number(d, BUFFER_SIZE) == UNKNOWN_CARDINALITY && rounds_of(d) != 1)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "buffer_size UNKNOWN_CARDINALITY with repeats in the same op");
+	if (dataset_number(d, BUFFER_SIZE) < 1 &&
+	    dataset_number(d, BUFFER_SIZE) != UNKNOWN_CARDINALITY)
+		return mu_invalid(err,
+				  "buffer_size must be greater than zero or UNKNOWN_CARDINALITY");
 	return 0;
 }
 
@@ -207,7 +220,7 @@ static void end_round(struct dataset_iterator *it, struct shuffle *w)
 
 static int shuffle_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t size = dataset_number(it->d, BUFFER_SIZE);
+	int64_t size = buffer_size(it->d);
 	struct shuffle *w = it->state;
 	unsigned n = it->d->n_out;
 
@@ -253,7 +266,7 @@ static int rounds_serialize(struct shuffle *w, int64_t size, struct serializer *
 static int shuffle_serialize(struct dataset_iterator *it, struct serializer *ser,
 			     struct mu_err *err)
 {
-	int64_t size = dataset_number(it->d, BUFFER_SIZE);
+	int64_t size = buffer_size(it->d);
 	struct shuffle *w = it->state;
 	unsigned n = it->d->n_out;
 
