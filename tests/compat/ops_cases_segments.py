@@ -26,13 +26,16 @@ def partition():
 
 def unique():
     for x in (i32(3, 1, 3, 3, 7, 1), ints(L, 40), strs("b", "a", "b", ""), i32(),
-              np.array([0.0, -0.0, 1.5, np.nan, 1.5, np.nan], F)):
+              np.array([0.0, -0.0, 1.5, np.nan, 1.5, np.nan], F), ints(L, 900, low=0, high=500),
+              real(np.float64, 300)):
         for t in INTS:
             import tensorflow as tf
             yield Case("Unique", {"x": x}, {"out_idx": tf.as_dtype(t)})
         yield Case("UniqueWithCounts", {"x": x})
     yield Case("Unique", {"x": ints(I, 2, 2)})
     yield Case("UniqueV2", {"x": i32(2, 2, 1), "axis": i32(0)})
+    yield Case("UniqueV2", {"x": ints(I, 3, 9, 2, low=0, high=2), "axis": i32(1)})
+    yield Case("UniqueV2", {"x": ints(I, 40, 1), "axis": i32(0)})
     yield Case("ListDiff", {"x": i32(1, 2, 3, 4, 5), "y": i32(2, 4)})
     yield Case("ListDiff", {"x": strs("a", "b", "a"), "y": strs("b")})
 
