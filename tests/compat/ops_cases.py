@@ -173,6 +173,8 @@ def choose():
     for shapes in (((3, 1), (4,), ()), ((), (2, 2), (2, 2)), ((2,), (2,), (1,))):
         yield Case("SelectV2", {"condition": np.asarray(rng.rand(*shapes[0]) > 0.5),
                                 "t": real(F, *shapes[1]), "e": real(F, *shapes[2])})
+    for t in (np.int8, np.int16, I, np.complex64, np.complex128):
+        yield Case("SelectV2", {"condition": rng.rand(40) > 0.5, "t": ints(t, 40), "e": ints(t, 40)})
     yield Case("AddN", {"inputs": [real(F, 2, 3), real(F, 2, 3), real(F, 2, 3)]})
     yield Case("AddN", {"inputs": [ints(I, 2)]})
     yield Case("AddN", {"inputs": [real(F, 2, 3), real(F, 2, 2)]})
