@@ -19,6 +19,8 @@ def one():
         for t in (F, D):
             x = np.array(SPREAD, t)
             yield Case(op, {"x": x if way == "p" else np.concatenate([-x, [0], x]).astype(t)}, **close(t, 1e-4, 1e-5))
+    x = np.concatenate([np.linspace(-5, 5, 999), [np.inf, -np.inf, np.nan, 1e-30, -0.0]]).astype(F)
+    yield Case("Erf", {"x": x}, rtol=1e-6)
     for op in ("Erfinv", "Ndtri"):
         for t in (F, D):
             few = 1e-3 if t == F else 1e-6  # nearer to the ends, stock's single precision loses all

@@ -25,6 +25,7 @@
 #define exp_of(x)     exp(x)
 #define expm1_of(x)   expm1(x)
 #define tanh_of(x)    tanh(x)
+#define erf_of(x)     erf(x)
 #define sign_of(x)    ((x) != (x) ? (x) : (T)(((x) > 0) - ((x) < 0)))
 #define larger(x, y)  ((x) < (y) || (y) != (y) ? (y) : (x))
 #define smaller(x, y) ((y) < (x) || (y) != (y) ? (y) : (x))
