@@ -9,5 +9,6 @@ CFLAGS_task_kernels_engine_loops_avx2    += -mavx2 -mfma -mf16c -mbmi2
 CFLAGS_task_kernels_engine_loops_avx512  += -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mf16c -mbmi2 -mprefer-vector-width=512
 endif
 
-# Lines of transforms: plain loops, which -O2 leaves scalar.
+# Plain loops, which -O2 leaves scalar.
 CFLAGS_task_kernels_math_fft := -O3
+CFLAGS_task_kernels_nn_lrn   := -O3 -fno-math-errno

@@ -226,10 +226,16 @@ def reduce():
     for t in (I, L):
         yield Case("EuclideanNorm", {"input": ints(t, 3, 4, low=0, high=9), "axis": i32(1)})
     yield Case("L2Loss", {"t": real(F, 3, 4)})
+    yield Case("L2Loss", {"t": real(np.float64, 3, 400)})
     for t in (F, I, L):
         for axis in (0, 1, -1):
             yield Case("ArgMax", {"input": ints(t, 4, 5), "dimension": scalar(axis)})
             yield Case("ArgMin", {"input": ints(t, 4, 5), "dimension": scalar(axis)})
+    x = ints(F, 2, 5, 300)
+    x[0, 0, :9] = x[1, 3, 5:20] = np.nan
+    for axis in (0, 1, 2):
+        yield Case("ArgMax", {"input": x, "dimension": scalar(axis)})
+        yield Case("ArgMin", {"input": x, "dimension": scalar(axis)})
     yield Case("ArgMax", {"input": real(F, 4), "dimension": scalar(3)})
     for t in (np.int16, np.uint16):
         yield Case("ArgMax", {"input": real(F, 4, 5), "dimension": scalar(1)}, {"output_type": t})

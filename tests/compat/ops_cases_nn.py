@@ -196,8 +196,8 @@ def normalisation():
     for bad in (dict(scale=real(F, 2)), dict(x=real(F, 2, 3)), dict(mean=real(F, 3, 1))):
         yield Case("FusedBatchNorm", {"x": x, "scale": v, "offset": v, "mean": v, "variance": v, **bad},
                    {"is_training": False})
-    for n, radius in itertools.product((1, 4, 32), (0, 2, 5)):
-        attrs = {"depth_radius": radius, "bias": 1.5, "alpha": 0.3, "beta": 0.75}
+    for n, radius, beta in itertools.product((1, 4, 32), (0, 2, 5), (0.5, 0.75, 1.2)):
+        attrs = {"depth_radius": radius, "bias": 1.5, "alpha": 0.3, "beta": beta}
         yield Case("LRN", {"input": real(F, 2, 3, 2, n)}, attrs, rtol=1e-5, atol=1e-6)
         yield Case("LRNGrad", {"input_grads": real(F, 2, 3, 2, n), "input_image": real(F, 2, 3, 2, n),
                                "output_image": real(F, 2, 3, 2, n)}, attrs, rtol=1e-5, atol=1e-5)

@@ -4,6 +4,7 @@
  * element or a row onto a row. */
 #include <math.h>
 
+#include "lib/base/ints.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
@@ -230,13 +231,20 @@ static int l2_loss(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
-	double sum = 0;
+	const size_t size = mu_dtype_size(in->dtype);
+	double squares[512], sum = 0;
 
 	MU_RETURN_IF_ERROR(kernel_out_scalar(c, 0, in->dtype, &out, err));
-	for (int64_t i = 0; i < in->shape.count; i++) {
-		double x =
-		    in->dtype == MU_FLOAT ? (double)MU_DATA(float, in)[i] : MU_DATA(double, in)[i];
-		sum += x * x;
+	for (int64_t i = 0, n; i < in->shape.count; i += n) {
+		union {
+			float f;
+			double d;
+		} part = {.d = 0};
+		n = mu_min(in->shape.count - i, (int64_t)MU_COUNT(squares));
+		loops->unary[UN_Square][in->dtype](squares,
+						   (const char *)in->data + (size_t)i * size, n);
+		loops->reduce[RED_SUM][in->dtype].row(&part, squares, n);
+		sum += in->dtype == MU_FLOAT ? (double)part.f : part.d;
 	}
 	if (in->dtype == MU_FLOAT)
 		*MU_DATA(float, out) = (float)(sum / 2);
