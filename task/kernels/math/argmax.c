@@ -11,41 +11,44 @@
 
 enum { ARG_COLUMNS = 128 };
 
-/* The rows of the best elements in `width` columns, the first of equals; as in TensorFlow, elements
- * must be better than `worst`, so that NaN is never the best.  Several columns advance row by row,
- * as they lie in memory: 1.2 ms for 1024 rows of 1000 instead of 6.5 ms. */
+/* The positions of the best elements in `width` columns of `inner`, or in `width` rows if inner is
+ * 1; the first of equals.  As in TensorFlow, elements must be better than `worst`, so that NaN is
+ * never the best.  Columns advance row by row, as they lie in memory: 1.2 ms for 1024 rows of 1000
+ * instead of 6.5 ms. */
 #define BEST(name, T, better, worst)                                                               \
-	static void arg_##name##_##T(const void *data, int64_t n, int64_t row, int64_t width,      \
+	static void arg_##name##_##T(const void *data, int64_t n, int64_t inner, int64_t width,    \
 				     int64_t *found)                                               \
 	{                                                                                          \
 		const T *x = data;                                                                 \
-		T best[ARG_COLUMNS], only = (T)(worst);                                            \
+		T best[ARG_COLUMNS];                                                               \
 		for (int64_t j = 0; j < width; j++) {                                              \
+			T only = (T)(worst);                                                       \
+			int64_t at = 0;                                                            \
+			for (int64_t k = 0; inner == 1 && k < n; k++)                              \
+				if (x[j * n + k] better only) {                                    \
+					only = x[j * n + k];                                       \
+					at = k;                                                    \
+				}                                                                  \
 			best[j] = only;                                                            \
-			found[j] = 0;                                                              \
+			found[j] = at;                                                             \
 		}                                                                                  \
-		for (int64_t k = 0; width == 1 && k < n; k++)                                      \
-			if (x[k * row] better only) {                                              \
-				only = x[k * row];                                                 \
-				*found = k;                                                        \
-			}                                                                          \
-		for (int64_t k = 0; width > 1 && k < n; k++)                                       \
+		for (int64_t k = 0; inner > 1 && k < n; k++)                                       \
 			for (int64_t j = 0; j < width; j++)                                        \
-				if (x[k * row + j] better best[j]) {                               \
-					best[j] = x[k * row + j];                                  \
+				if (x[k * inner + j] better best[j]) {                             \
+					best[j] = x[k * inner + j];                                \
 					found[j] = k;                                              \
 				}                                                                  \
 	}
 #define BEST_BOTH(T, dt, least, ...) BEST(max, T, >, least) BEST(min, T, <, -(least + 1))
 REAL_TYPES(BEST_BOTH)
 
-static void arg_find(enum mu_dtype t, bool smallest, const void *data, int64_t n, int64_t row,
+static void arg_find(enum mu_dtype t, bool smallest, const void *data, int64_t n, int64_t inner,
 		     int64_t width, int64_t *found)
 {
 	switch ((int)t) {
 #define FIND(T, dt, ...)                                                                           \
 	case dt:                                                                                   \
-		(smallest ? arg_min_##T : arg_max_##T)(data, n, row, width, found);                \
+		(smallest ? arg_min_##T : arg_max_##T)(data, n, inner, width, found);              \
 		break;
 		REAL_TYPES(FIND)
 		FIND(uint8_t, MU_BOOL)
@@ -94,7 +97,7 @@ static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
 	const size_t size = mu_dtype_size(in->dtype), out_size = mu_dtype_size(p.type);
 	for (int64_t i = 0, width; i < p.shape.count; i += width) {
 		int64_t column = i % p.inner, first = i / p.inner * p.n * p.inner + column;
-		width = mu_min(p.inner - column, ARG_COLUMNS);
+		width = mu_min(p.inner == 1 ? p.shape.count - i : p.inner - column, ARG_COLUMNS);
 		arg_find(in->dtype, smallest, (const char *)in->data + (size_t)first * size, p.n,
 			 p.inner, width, found);
 		convert(p.type, (char *)out->data + (size_t)i * out_size, MU_INT64, found, width);
