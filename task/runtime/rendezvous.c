@@ -3,8 +3,8 @@
  * receiver and receivers without a tensor.  A receive from another task has a record too, so that
  * an abort can complete it at once; the later reply is dropped.
  *
- * Threads: any.  Lock order: table, then one rendezvous; callbacks run without a lock.
- */
+ * Threads: any.  Lock order: table, then one rendezvous; callbacks run without a lock, but
+ * for that of rendezvous_each_waiting. */
 #include "task/runtime/rendezvous.h"
 
 #include <errno.h>

@@ -148,7 +148,7 @@ void queue_pop(struct queue *q, struct mu_tensor *element)
 	}
 	memcpy(element, slot(q, 0), size);
 	if (q->spec.by_priority) {
-		memcpy(slot(q, 0), slot(q, --q->count), size);
+		memmove(slot(q, 0), slot(q, --q->count), size);
 		sift_down(q);
 		return;
 	}
