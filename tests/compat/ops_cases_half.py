@@ -16,7 +16,7 @@ def half_math():
         for op in "Neg Abs Square Sigmoid Tanh Exp Sign Floor".split():
             yield Case(op, {"x": x})
         for op in "Relu Relu6 Elu Softplus".split():
-            yield Case(op, {"features": x}, rtol=2e-2)
+            yield Case(op, {"features": x}, rtol=2e-2, atol=4e-3)  # theirs loses bits near 0
         yield Case("Sqrt", {"x": y})
         yield Case("MatMul", {"a": x, "b": real(F, 4, 5).astype(t)})
         yield Case("BiasAdd", {"value": x, "bias": y})
