@@ -8,8 +8,8 @@
 
 /* Appends the names of the files that match the pattern, sorted; none is no error.  As in
  * TensorFlow, `*` also matches a dot at the start of a file name (glob has no flag for folders).
- * *found is zeroed before the first
- * pattern; the caller frees it with globfree, also after an error. */
+ * *found is zeroed before the first pattern; the caller frees it with globfree, also after an
+ * error. */
 int mu_match_files(glob_t *found, const char *pattern, struct mu_err *err);
 
 #endif

@@ -126,7 +126,7 @@ int peers_renamed(struct peers *ps, const struct mu_cluster *cluster, const char
 struct streams_options;
 int peers_start_streams(struct peers *ps, const struct streams_options *o, struct mu_err *err);
 void peers_stop_streams(struct peers *ps);
-/* NULL: streams were not started. */
+/* For tests.  NULL: streams were not started. */
 struct streams *peers_streams(const struct peers *ps);
 void peers_offer(struct peers *ps,
 		 struct mu_buf *status); /* appends the offer to a GetStatusResponse */

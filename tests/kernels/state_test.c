@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the comparison with TensorFlow cannot see: buffer sharing of updates, and requests that
- * never end in TensorFlow. */
+/* Cases that the comparison with TensorFlow cannot check: updates that share a buffer, and requests
+ * that never end in TensorFlow. */
 #include "tests/test.h"
 
 #include "tests/kernels/one_runtime.h"

@@ -518,12 +518,10 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->value, &shape, &out, err));
 	for (int64_t i = 0; i < count_keys(t, keys); i++) {
 		int64_t at = table_find(t, table_key_of(t, keys, i));
-		elems_copy(t->value, out->data, i * t->row, at < 0 ? other->data : t->values,
-			   (at >= 0  ? at
-			    : by_key ? i
-				     : 0) *
-			       t->row,
-			   t->row);
+		const void *from = at < 0 ? other->data : t->values;
+		if (at < 0)
+			at = by_key ? i : 0;
+		elems_copy(t->value, out->data, i * t->row, from, at * t->row, t->row);
 	}
 	return 0;
 }
