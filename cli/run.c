@@ -90,7 +90,7 @@ static void report_failure(struct run *r, const struct local_task *t)
 			     last.data);
 }
 
-/* A ps that ends with 0 runs again, every second: one line says it for all ps. */
+/* A ps that exits with 0 is restarted each time, so only the first exit is reported. */
 static void report_ended_ps(struct run *r, const struct local_task *t)
 {
 	if (!r->reported_ended_ps)
@@ -108,7 +108,7 @@ static void delete_task(struct run *r, struct local_task *t, double now)
 		return;
 	}
 	t->deleting = true;
-	t->killed_at = now;
+	t->sigterm_at = now;
 	run_tasks_signal(t, SIGTERM);
 }
 
@@ -132,7 +132,7 @@ static void reap_deleted(struct run *r, double now)
 			continue;
 		if (t->pid == 0)
 			run_tasks_remove(&r->tasks, t);
-		else if (now - t->killed_at > (double)grace_period(r->spec, t->task))
+		else if (now - t->sigterm_at > (double)grace_period(r->spec, t->task))
 			run_tasks_signal(t, SIGKILL);
 	}
 }
@@ -288,7 +288,7 @@ static void poll_tasks(struct run *r, int timeout_ms)
 	free(ran);
 }
 
-/* Deletes all tasks: first the tasks that save state, then the ps. */
+/* Deletes all tasks: the ps last, because other tasks write their checkpoints from them. */
 static void stop_all(struct run *r)
 {
 	int seen = interrupts;
@@ -416,9 +416,9 @@ static int make_folder(const char *path, struct mu_err *err)
 	return mu_make_folders(all, err);
 }
 
-/* Locks the folders before anything in them is changed. A folder that was moved aside stays there.
- */
-static int lock_folders(struct run *r, const struct run_arguments *a, struct mu_err *err)
+/* Locks the checkpoint folder before anything in it is changed, moves the folders of an earlier run
+ * aside (--fresh), and creates and locks the folders of this run. */
+static int prepare_folders(struct run *r, const struct run_arguments *a, struct mu_err *err)
 {
 	const struct train_spec *t = &r->spec->train;
 	const char *job = r->spec->name;
@@ -455,7 +455,7 @@ static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *
 		return mu_doc_invalid(mu_doc_get(r->spec->doc->root, "spec.run.suspend"), err,
 				      "is true, so nothing would start: remove it to run the job "
 				      "on this machine");
-	if ((rc = lock_folders(r, a, err)))
+	if ((rc = prepare_folders(r, a, err)))
 		return rc;
 	if (n > 0) {
 		r->bin_dir[n] = 0;

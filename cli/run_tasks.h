@@ -32,7 +32,7 @@ struct local_task {
 	bool is_departure_pod; /* started only to deregister */
 	int exit_code;         /* -1 while the process runs */
 	int port;
-	double created, finished, killed_at, finish_requested_at;
+	double created, finished, sigterm_at, finish_requested_at;
 };
 
 struct run_tasks {

@@ -266,7 +266,7 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 	}
 	s->target = target_of(addresses[0], s->ports[0]);
 	s->ready = true;
-	master_close_idle_sessions(s->context.master, o->session_idle_ms);
+	master_set_session_idle_limit(s->context.master, o->session_idle_ms);
 	mu_info("task", "%s serves on %s%s, kernels %s, %lld ms after its start",
 		s->rt->task_prefix, s->target, s->tls ? " with mutual TLS" : "", s->device.chosen,
 		(long long)(mu_clock_ms() - s->started_ms));

@@ -114,7 +114,7 @@ static int wait_for_chief(struct mu_monitored *m, double deadline, struct mu_err
 			return mu_fail(err, MU_DEADLINE_EXCEEDED,
 				       "the chief did not initialise the model in time: is it "
 				       "running?");
-		if (wait_is_due(&wait, &seconds))
+		if (wait_report_is_due(&wait, &seconds))
 			mu_warn("train",
 				"the chief has not initialised the model on %s for %ld s: is it "
 				"running?",

@@ -181,9 +181,9 @@ static int call_create(struct mu_session *s, struct wait *w, const struct mu_buf
 	static const char method[] = MASTER "CreateSession";
 	struct rpc_message m = {.head = mu_buf_span(request)};
 
-	return s->transport.call
-		   ? session_call(s, method, &m, timeout_ms, 0, reply, err)
-		   : wait_call(w, s->channel, s->target, method, &m, timeout_ms, reply, err);
+	return s->transport.call ? session_call(s, method, &m, timeout_ms, 0, reply, err)
+				 : call_reporting_wait(w, s->channel, s->target, method, &m,
+						       timeout_ms, reply, err);
 }
 
 static int session_create(struct mu_session *s, struct mu_err *err)

@@ -18,7 +18,7 @@ void wait_begin(struct wait *w)
 	w->next_ms = w->since_ms + w->gap_ms;
 }
 
-bool wait_is_due(struct wait *w, long *seconds)
+bool wait_report_is_due(struct wait *w, long *seconds)
 {
 	int64_t now = mu_clock_ms();
 
@@ -87,16 +87,16 @@ static int64_t report_if_due(void *arg)
 	struct wait *w = c->wait;
 	long seconds;
 
-	if (wait_is_due(w, &seconds)) {
+	if (wait_report_is_due(w, &seconds)) {
 		find_reason(w, c->ch);
 		mu_warn("session", "no session on %s for %ld s: %s", c->target, seconds, w->reason);
 	}
 	return w->next_ms;
 }
 
-int wait_call(struct wait *w, struct rpc_channel *ch, const char *target, const char *method,
-	      const struct rpc_message *m, long timeout_ms, struct mu_buf *reply,
-	      struct mu_err *err)
+int call_reporting_wait(struct wait *w, struct rpc_channel *ch, const char *target,
+			const char *method, const struct rpc_message *m, long timeout_ms,
+			struct mu_buf *reply, struct mu_err *err)
 {
 	struct ready_poll waiting = {w, ch, target};
 	struct rpc_wait_callback callback = {report_if_due, &waiting, w->next_ms};

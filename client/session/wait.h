@@ -16,12 +16,12 @@ struct wait {
 };
 
 void wait_begin(struct wait *w);
-/* True if a report is due. *seconds: duration of the wait. */
-bool wait_is_due(struct wait *w, long *seconds);
+/* True if a report is due; then the next one is scheduled. *seconds: duration of the wait. */
+bool wait_report_is_due(struct wait *w, long *seconds);
 
 /* As rpc_call, but reports in the meantime why there is no session on the target. */
-int wait_call(struct wait *w, struct rpc_channel *ch, const char *target, const char *method,
-	      const struct rpc_message *m, long timeout_ms, struct mu_buf *reply,
-	      struct mu_err *err);
+int call_reporting_wait(struct wait *w, struct rpc_channel *ch, const char *target,
+			const char *method, const struct rpc_message *m, long timeout_ms,
+			struct mu_buf *reply, struct mu_err *err);
 
 #endif

@@ -90,13 +90,13 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 static int error_of(struct mu_http_transfer *t, CURLcode code, struct mu_err *err)
 {
 	const char *text = *t->error_text ? t->error_text : curl_easy_strerror(code);
-	curl_off_t sent = 0;
+	curl_off_t connected_us = 0; /* 0: the request was not sent */
 	long proxy_status = 0;
 
 	if (err->code)
 		return -(int)err->code;
 	curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
-	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
+	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
 	if (proxy_status == 407)
 		return mu_fail(err, MU_UNAVAILABLE,
 			       "the proxy does not accept the user and password of its address: "
@@ -108,7 +108,8 @@ static int error_of(struct mu_http_transfer *t, CURLcode code, struct mu_err *er
 			       proxy_status);
 	switch (code) {
 	case CURLE_OPERATION_TIMEDOUT:
-		return mu_fail(err, sent ? MU_DEADLINE_EXCEEDED : MU_UNAVAILABLE, "%s", text);
+		return mu_fail(err, connected_us ? MU_DEADLINE_EXCEEDED : MU_UNAVAILABLE, "%s",
+			       text);
 	case CURLE_PEER_FAILED_VERIFICATION:
 		return mu_fail(err, MU_UNAVAILABLE, "the server's certificate is not accepted: %s",
 			       text);
@@ -167,6 +168,10 @@ static struct connection *connection_take(struct mu_http_client *c)
 
 static void connection_return(struct mu_http_client *c, struct connection *k)
 {
+	if (!k->multi) { /* no memory: a later call may have some */
+		free(k);
+		return;
+	}
 	pthread_mutex_lock(&c->lock);
 	k->next_idle = c->idle;
 	c->idle = k;
@@ -239,7 +244,7 @@ static void set_tls(CURL *easy, const struct mu_http_tls *tls)
 	curl_easy_setopt(easy, CURLOPT_KEYPASSWD, ""); /* else OpenSSL asks the terminal */
 }
 
-static void set_connection(struct mu_http_transfer *t, const struct mu_http_call *call)
+static void set_connection_options(struct mu_http_transfer *t, const struct mu_http_call *call)
 {
 	CURL *easy = t->easy;
 
@@ -255,7 +260,8 @@ static void set_connection(struct mu_http_transfer *t, const struct mu_http_call
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEP_IDLE_S);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEP_INTERVAL_S);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
-	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(call->timeout_s * 1000) + 1);
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
+			 (long)(call->timeout_s * 1000) + 1); /* 0 would mean no limit */
 	if (call->one_shot) {
 		curl_easy_setopt(easy, CURLOPT_PROXY, "");
 		curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
@@ -278,7 +284,7 @@ static void set_connection(struct mu_http_transfer *t, const struct mu_http_call
 		set_tls(easy, call->tls);
 }
 
-static void set_request(struct mu_http_transfer *t, const struct mu_http_call *call)
+static void set_request_options(struct mu_http_transfer *t, const struct mu_http_call *call)
 {
 	CURL *easy = t->easy;
 	MU_AUTO_FREE char *lines = mu_xstrdup(call->headers ? call->headers : "");
@@ -293,7 +299,7 @@ static void set_request(struct mu_http_transfer *t, const struct mu_http_call *c
 		curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.len);
 		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->body.data ? call->body.data : "");
 	}
-	t->headers = curl_slist_append(NULL, "Expect:");
+	t->headers = curl_slist_append(NULL, "Expect:"); /* no wait for "100 Continue" */
 	for (char *h = strtok_r(lines, "\r\n", &save); h; h = strtok_r(NULL, "\r\n", &save))
 		t->headers = curl_slist_append(t->headers, h);
 	explicit_bzero(lines, n); /* it holds a token */
@@ -313,8 +319,8 @@ struct mu_http_transfer *mu_http_begin(struct mu_http_client *c, const struct mu
 	t->connection = connection_take(c);
 	t->easy = curl_easy_init();
 	if (t->easy) {
-		set_connection(t, call);
-		set_request(t, call);
+		set_connection_options(t, call);
+		set_request_options(t, call);
 	}
 	if (!t->easy || curl_multi_add_handle(t->connection->multi, t->easy) != CURLM_OK) {
 		t->is_done = true;

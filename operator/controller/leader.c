@@ -132,7 +132,7 @@ static int take_lease(struct controller *c, struct observed_lease *seen, cJSON *
 		lapsed = true;
 	}
 	if (lapsed) /* workers drop the keys that they take without a lease */
-		store_wake_all(&c->store);
+		store_requeue_all(&c->store);
 	return 0;
 }
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The reconcile of one job: takes a snapshot, makes the plan, executes its actions and updates the
+ * status. */
 #include "operator/controller/reconcile.h"
 
 /* Reads the job from the API server, after a conflict and before our first write: another operator
@@ -60,7 +62,7 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 	} else {
 		r.spec = snapshot.job->spec;
 		r.plan = make_plan(&r);
-		requeue_at(&r, r.plan->wake);
+		requeue_at(&r, r.plan->requeue_at);
 		requeue_at(&r, snapshot.expectations_expire_at);
 		if (r.plan->n_actions && !snapshot.verified)
 			rc = refresh_job(&r, err);
@@ -68,7 +70,7 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 			 (rc = status_update(&r, false, err)) == 0)
 			apply_removals(&r);
 	}
-	if (r.job_is_stale)
+	if (r.job_is_stale) /* best effort: the retry after the conflict reads it again */
 		refresh_job(&r, NULL);
 	if (r.first_error < 0) {
 		rc = r.first_error;
@@ -76,7 +78,7 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 	}
 	job_plan_free(r.plan);
 	snapshot_fini(&snapshot);
-	*requeue_after = r.wake;
+	*requeue_after = r.requeue_after;
 	mu_histogram_add(&c->reconcile_seconds, c->queue.now() - began);
 	atomic_fetch_add(&c->reconciles, 1);
 	return rc < 0 ? mu_wrap(err, "job %s", key) : 0;

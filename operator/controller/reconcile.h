@@ -13,9 +13,9 @@ struct reconcile {
 	struct job_plan *plan;
 	char token_digest[MU_TOKEN_SIZE];
 	double now;
-	double wake;       /* seconds until the next reconcile; 0: no need */
-	bool job_is_stale; /* a write said that the job has another version */
-	int first_error;   /* code of the first action that failed; 0: none */
+	double requeue_after; /* seconds until the next reconcile; 0: no need */
+	bool job_is_stale;    /* a write said that the job has another version */
+	int first_error;      /* code of the first action that failed; 0: none */
 	struct mu_err first_message;
 };
 /* Requests a reconcile at this time at the latest; 0: no request. */
@@ -23,8 +23,8 @@ static inline void requeue_at(struct reconcile *r, double when)
 {
 	double left = when > r->now ? when - r->now : 0.01;
 
-	if (when > 0 && (r->wake <= 0 || left < r->wake))
-		r->wake = left;
+	if (when > 0 && (r->requeue_after <= 0 || left < r->requeue_after))
+		r->requeue_after = left;
 }
 #define REJECTED_RETRY_S      30   /* no watch event comes when the server would accept it */
 #define BEING_DELETED_RETRY_S 2    /* an object of an earlier job has our name */

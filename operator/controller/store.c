@@ -160,7 +160,7 @@ static char *note_change(const struct stored_object *s)
 static void notify(struct store *c, char *key, enum object_kind kind)
 {
 	if (key && !*key)
-		store_wake_all(c);
+		store_requeue_all(c);
 	else if (key && c->changed)
 		c->changed(c->arg, key, kind);
 	free(key);
@@ -286,7 +286,7 @@ static void report_change(void *store, const char *key)
 		c->changed(c->arg, key, KIND_JOB);
 }
 
-void store_wake_all(struct store *c)
+void store_requeue_all(struct store *c)
 {
 	store_each_key(c, report_change, c);
 }

@@ -129,7 +129,7 @@ bool task_runs(const struct snapshot *s, unsigned i);
 int snapshot_chief(const struct snapshot *s, bool with_report);
 void store_each_key(struct store *c, void (*fn)(void *arg, const char *key), void *arg);
 /* Has all jobs reported as changed. */
-void store_wake_all(struct store *c);
+void store_requeue_all(struct store *c);
 
 /* ---- for the files of the store; the lock is held ---- */
 /* NULL: there is no such job. */

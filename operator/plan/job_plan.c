@@ -8,9 +8,10 @@
 #include "operator/api/kinds.h"
 #include "operator/plan/planner.h"
 
-/* Seconds after its grace period for which a pod may remain on a lost node. */
+/* A terminating pod on a lost node is deleted by force so long after its grace period. */
 enum { LOST_NODE_TIMEOUT_S = 15 };
 
+/* Deletes the pods of indices that the spec no longer asks for. */
 static void delete_surplus(struct planner *p)
 {
 	for (unsigned i = 0; i < p->observed->n_pods; i++) {
@@ -29,10 +30,10 @@ static bool is_lost(const struct planner *p, const char *node)
 	for (unsigned i = 0; i < p->observed->n_nodes; i++)
 		if (strcmp(p->observed->nodes[i].name, node) == 0)
 			return p->observed->nodes[i].lost;
-	return p->observed->n_nodes > 0; /* taken out of the cluster */
+	return p->observed->n_nodes > 0; /* the node was removed from the cluster */
 }
 
-/* Deletes pods of lost nodes by force: no kubelet confirms their end. */
+/* Deletes terminating pods of lost nodes by force, because no kubelet there confirms their end. */
 static void force_delete_lost(struct planner *p)
 {
 	for (unsigned i = 0; i < p->observed->n_pods; i++) {
@@ -44,7 +45,8 @@ static void force_delete_lost(struct planner *p)
 			continue;
 		plan_add_pod_action(
 		    p, ACTION_FORCE_DELETE_POD, pod, "NodeLost",
-		    plan_text(p, "%.63s/%d: node %.100s does not answer, the pod is given up",
+		    plan_text(p,
+			      "%.63s/%d: node %.100s does not respond; the pod is deleted by force",
 			      pod->task, pod->index, pod->node));
 	}
 }
@@ -60,7 +62,8 @@ static bool all_ps(const struct planner *p, bool ready)
 	return true;
 }
 
-/* Deletes the pod of an index when it has ended and runs again, or falls back to the CPU. */
+/* Deletes the pod of an index so that the next plan creates it again: the pod has ended, or it
+ * waits for a GPU that no node has. */
 static void delete_ended_pod(struct planner *p, const struct task_index *x)
 {
 	const struct observed_pod *pod = x->pod;
@@ -82,6 +85,7 @@ static void delete_ended_pod(struct planner *p, const struct task_index *x)
 					  pod->disrupted ? "was disrupted" : "has ended"));
 }
 
+/* Creates the PodGroup of a gang-scheduled job, or changes its size. */
 static void put_group(struct planner *p)
 {
 	int members = 0; /* pods that the job has, or will have */
@@ -90,10 +94,10 @@ static void put_group(struct planner *p)
 	if (gangs[p->spec->gang].group == KINDS)
 		return;
 	plan_each_wanted (p, x) {
-		bool runs = plan_task_counts(x->task) && !x->record->done;
+		bool is_member = plan_task_counts(x->task) && !x->record->done;
 
-		members += runs;
-		missing = missing || (runs && !x->pod);
+		members += is_member;
+		missing = missing || (is_member && !x->pod);
 	}
 	/* The group keeps its size while all members exist.  A member that starts again must not
 	 * wait for members that are done. */
@@ -104,8 +108,8 @@ static void put_group(struct planner *p)
 
 static void create_objects(struct planner *p)
 {
-	/* pods that are placed together cannot wait for the readiness of the servers among them */
-	bool servers = p->spec->gang != GANG_NONE || all_ps(p, true);
+	/* The pods of a gang are placed together: workers cannot wait until every ps is ready */
+	bool workers_may_start = p->spec->gang != GANG_NONE || all_ps(p, true);
 	bool secured = plan_security(p);
 
 	if (p->spec->network_policy && !p->observed->policy)
@@ -125,7 +129,8 @@ static void create_objects(struct planner *p)
 			continue;
 		if (x->pod)
 			delete_ended_pod(p, x);
-		else if (secured && !x->record->done && (servers || x->task->kind == TASK_PS))
+		else if (secured && !x->record->done &&
+			 (workers_may_start || x->task->kind == TASK_PS))
 			plan_create_pod(p, x, 0);
 	}
 }

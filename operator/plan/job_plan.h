@@ -6,8 +6,10 @@
  *
  * The caller observes the job once, plans, executes the actions and stores plan->status.  An action
  * may fail: the next plan repeats it.  The stored status comes back as observed->status.  Nothing
- * else is remembered, so a controller may die between any two lines.  plan->wake is the time of the
- * next plan although nothing changes (deadlines, back-off, time to live).
+ * else is remembered, so a controller may die between any two lines.
+ *
+ * plan->requeue_at is the time of the next plan if nothing changes until then (deadlines, back-off,
+ * time to live); 0: none.
  *
  * The rules:
  *  - Servers (ps) start first, other tasks when every server is ready.  A server that fails later
@@ -130,7 +132,7 @@ struct job_plan {
 	/* The body of POST /cluster for tasks with an older epoch, to be sent once the status is
 	 * stored; NULL: all tasks have this epoch. */
 	const char *membership_update;
-	double wake;
+	double requeue_at;
 	/* The status is written without delay: it has a problem, an end that a user waits for, or
 	 * a fact that the next reconcile needs. */
 	bool urgent;

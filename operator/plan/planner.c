@@ -125,8 +125,8 @@ void plan_delete_pod(struct planner *p, const struct observed_pod *pod, const ch
 
 void plan_requeue_at(struct planner *p, double at)
 {
-	if (at > p->now && (!p->plan->wake || at < p->plan->wake))
-		p->plan->wake = at;
+	if (at > p->now && (!p->plan->requeue_at || at < p->plan->requeue_at))
+		p->plan->requeue_at = at;
 }
 
 bool plan_is_due(struct planner *p, double at)

@@ -35,7 +35,7 @@ struct partitioner {
 	struct mu_err *err;
 };
 
-static int find_partition(struct partitioner *c, const struct mu_node *n, unsigned *out)
+static int get_or_add_partition(struct partitioner *c, const struct mu_node *n, unsigned *out)
 {
 	if (n->id && strcmp(n->device, c->g->nodes[n->id - 1]->device) == 0) {
 		*out = c->partition_of[n->id - 1]; /* the common case */
@@ -295,7 +295,7 @@ static int partition_nodes(struct partitioner *c)
 	int rc;
 
 	for (unsigned i = 0; i < g->n_nodes; i++)
-		if ((rc = find_partition(c, g->nodes[i], &c->partition_of[i])))
+		if ((rc = get_or_add_partition(c, g->nodes[i], &c->partition_of[i])))
 			return rc;
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		c->copies[i] =

@@ -96,7 +96,7 @@ static void request_sweep(void *arg)
 	pthread_mutex_unlock(&m->lock);
 }
 
-void master_close_idle_sessions(struct master *m, int64_t idle_ms)
+void master_set_session_idle_limit(struct master *m, int64_t idle_ms)
 {
 	m->session_idle_ms = idle_ms;
 	if (idle_ms > 0)

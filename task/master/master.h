@@ -41,8 +41,8 @@ void master_drain(struct master *m); /* rejects new sessions and steps with UNAV
 void master_stop(struct master *m);  /* closes every session */
 void master_free(struct master *m);
 unsigned master_sessions(struct master *m);
-/* From now on, closes sessions that no call has used for idle_ms; 0: never. */
-void master_close_idle_sessions(struct master *m, int64_t idle_ms);
+/* From now on, sessions that no call has used for idle_ms are closed; 0: never. */
+void master_set_session_idle_limit(struct master *m, int64_t idle_ms);
 
 /* Between these two calls master_waits reports the peers that g waits for. */
 void master_add_waiting(struct master *m, struct fan_out *g);
@@ -98,8 +98,8 @@ MU_AUTO_DEFINE(session_unref, struct session)
  * each.  The caller may cancel the call through g. */
 int session_create(struct master *m, struct mu_span request, struct fan_out *g,
 		   struct session **out, struct mu_err *err);
-int session_extend(struct session *s, struct mu_span graph_def, int64_t version, int64_t *now,
-		   struct mu_err *err);
+int session_extend(struct session *s, struct mu_span graph_def, int64_t version,
+		   int64_t *new_version, struct mu_err *err);
 /* Cancels the steps, waits for them and deletes the worker sessions.  A second call has no effect.
  */
 void session_close(struct session *s, const struct mu_err *why);

@@ -43,8 +43,8 @@ struct session *session_new(struct master *m)
 	return s;
 }
 
-int session_extend(struct session *s, struct mu_span graph_def, int64_t version, int64_t *now,
-		   struct mu_err *err)
+int session_extend(struct session *s, struct mu_span graph_def, int64_t version,
+		   int64_t *new_version, struct mu_err *err)
 {
 	unsigned before;
 	int rc;
@@ -64,7 +64,7 @@ int session_extend(struct session *s, struct mu_span graph_def, int64_t version,
 	if (!rc)
 		rc = graph_check_new(s->graph, before, true, err);
 	if (!rc)
-		*now = ++s->version;
+		*new_version = ++s->version;
 	pthread_mutex_unlock(&s->graph_lock);
 	return rc;
 }

@@ -132,7 +132,7 @@ static void add_route(struct stream_conn *c, struct rendezvous *r)
 {
 	static const struct rendezvous_route_ops ops = {stream_push, unref_route_conn};
 
-	rendezvous_route(r, c->task, &ops, stream_conn_ref(c));
+	rendezvous_add_route(r, c->task, &ops, stream_conn_ref(c));
 }
 
 struct stream_conn *stream_peer_join(struct stream_peer *p, struct rendezvous *r)

@@ -23,14 +23,15 @@
 #include "task/rpc/tls.h"
 #include "task/runtime/runtime.h"
 
-enum { HANDSHAKE_MS = 5000, MAX_CONNS = 4096, EVENTS = 32 };
+enum { HANDSHAKE_MS = 5000, HANDSHAKE_CHECK_MS = 1000, MAX_CONNS = 4096, EVENTS = 32 };
 
 /* ---- polling ---- */
 
-/* Events of fd are passed to loop_on_event with `what`. */
-static int loop_watch(struct streams *s, int fd, void *what, struct mu_err *err)
+/* Polls fd; loop_on_event gets its events with `source`: a listener's descriptor or a connection.
+ */
+static int loop_poll_fd(struct streams *s, int fd, void *source, struct mu_err *err)
 {
-	struct epoll_event e = {.events = EPOLLIN, .data.ptr = what};
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = source};
 
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &e)
 		   ? mu_fail_errno(err, errno, "cannot poll a stream")
@@ -43,10 +44,10 @@ static int open_epoll(struct streams *s, struct mu_err *err)
 	s->wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->epoll < 0 || s->wakeup_fd < 0)
 		return mu_fail_errno(err, errno, "cannot start the streams");
-	return loop_watch(s, s->wakeup_fd, &s->wakeup_fd, err);
+	return loop_poll_fd(s, s->wakeup_fd, &s->wakeup_fd, err);
 }
 
-static void loop_on_event(struct streams *s, void *what, unsigned events);
+static void loop_on_event(struct streams *s, void *source, unsigned events);
 
 /* Reads data that the TLS library has buffered, for which epoll reports no event. */
 static void read_buffered(struct streams *s)
@@ -116,7 +117,7 @@ static int loop_add(struct streams *s, struct stream_conn *c, struct mu_err *err
 		s->n_conns++;
 		s->n_handshakes++;
 	}
-	rc = loop_watch(s, c->fd, c, err);
+	rc = loop_poll_fd(s, c->fd, c, err);
 	if (rc) {
 		unlink_conn(s, c);
 		stream_conn_unref(c);
@@ -126,6 +127,7 @@ static int loop_add(struct streams *s, struct stream_conn *c, struct mu_err *err
 
 /* ---- events ---- */
 
+/* Removes the connection from the loop, closes it and tells its handler the reason. */
 static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_err *why)
 {
 	unlink_conn(s, c);
@@ -190,17 +192,16 @@ static void read_again(struct streams *s, struct stream_conn *c)
 	s->unread = stream_conn_ref(c);
 }
 
-/* what: the argument of loop_watch. */
-static void loop_on_event(struct streams *s, void *what, unsigned events)
+static void loop_on_event(struct streams *s, void *source, unsigned events)
 {
-	struct stream_conn *c = what;
+	struct stream_conn *c = source;
 	struct mu_err err;
 	bool more;
 
 	if (atomic_load(&s->stopping))
 		return;
-	if (what == &s->local || what == &s->tcp) {
-		loop_accept(s, *(int *)what);
+	if (source == &s->local || source == &s->tcp) {
+		loop_accept(s, *(int *)source);
 		return;
 	}
 	if (events & EPOLLOUT)
@@ -232,7 +233,7 @@ static int close_late(struct streams *s)
 				continue;
 			if (now - c->since_ms > HANDSHAKE_MS)
 				break;
-			wait = 1000;
+			wait = HANDSHAKE_CHECK_MS;
 		}
 		pthread_mutex_unlock(&s->lock);
 		if (!c)
@@ -241,8 +242,9 @@ static int close_late(struct streams *s)
 	}
 }
 
-/* Does the work that is due and returns the time until the next work. */
-static int loop_timeout_ms(struct streams *s)
+/* Runs the timers that are due: late handshakes, paused listeners.  Returns the milliseconds until
+ * the next one; -1: none. */
+static int loop_run_timers(struct streams *s)
 {
 	int wait = s->n_handshakes ? close_late(s) : -1;
 	int64_t paused = s->accept_paused_until_ms - mu_clock_ms();
@@ -260,7 +262,7 @@ static void *stream_thread(void *arg)
 	struct streams *s = arg;
 
 	while (!atomic_load(&s->stopping))
-		loop_poll(s, loop_timeout_ms(s));
+		loop_poll(s, loop_run_timers(s));
 	return NULL;
 }
 
@@ -312,7 +314,7 @@ static void *dialler_thread(void *arg)
 static int loop_listen_on(struct streams *s, int *listener, int fd, struct mu_err *err)
 {
 	*listener = fd;
-	return fd < 0 ? 0 : loop_watch(s, fd, listener, err);
+	return fd < 0 ? 0 : loop_poll_fd(s, fd, listener, err);
 }
 
 static void stop_listening(struct streams *s)

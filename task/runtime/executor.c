@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the nodes of a step: takes a ready node, runs its kernel, delivers the outputs.
  *
- * A thread works until its queue of ready nodes is empty.  It is first in, first out, as in
- * TensorFlow, because programs rely on nodes that become ready together: one gradient of a layer
- * goes to a ps, which overwrites the layer's weight, and the other gradient still reads it.  A call
- * that finishes at once, such as a receive of a tensor that has arrived, has its successors run
- * when the queue is empty.  In TensorFlow a receive takes longer than the nodes that are ready, so
- * programs rely on these, too: a step reads a variable of a ps and sends the ps its next value.
+ * Order.  A thread works until its queue of ready nodes is empty.  The queue is first in, first
+ * out, as in TensorFlow, because programs rely on this order.  Example: two gradients of a layer
+ * become ready together.  The first goes to a ps, which overwrites the layer's weight; the second
+ * must have read the weight by then.
+ * The successors of an asynchronous call that finishes at once (a receive of a tensor that has
+ * arrived) run after all nodes that are ready now.  Programs rely on this too, because a receive is
+ * slow in TensorFlow.  Example: a step reads a variable of a ps and sends the ps its next value.
  *
  * Cheap kernels run in place.  An expensive kernel goes to the pool if other nodes are ready and
  * the pool has several threads.
@@ -36,16 +37,17 @@ enum {
 
 static _Thread_local struct work *current;
 
-/* Inline execution of an I/O thread: the step that it was called for, then the calls of other steps
- * that this step has finished, such as a dequeue.  They share one budget; the pool gets the rest.
- */
+/* The inline execution of this thread.  It runs one step; the step may finish asynchronous calls of
+ * other steps (an enqueue finishes a dequeue), which run afterwards.  All share one budget, and the
+ * pool gets the work beyond it. */
 static _Thread_local struct inline_budget {
 	bool on;
-	unsigned done;
-	size_t inline_bytes;
-	struct pool_job *first, **last;
+	unsigned done;                  /* nodes */
+	size_t inline_bytes;            /* of their inputs */
+	struct pool_job *first, **last; /* finished calls of other steps */
 } inline_budget;
 
+/* Ready nodes that a thread has passed to the pool. */
 struct offloaded {
 	struct pool_job job;
 	struct step *step;
@@ -211,8 +213,9 @@ static size_t input_bytes(const struct exec_node *n, const struct iteration *it)
 	return bytes;
 }
 
-static bool should_offload(struct work *w, const struct exec_node *n, const struct iteration *it,
-			   bool dead)
+/* Decides whether the pool runs a node; counts the node's input bytes in the inline budget. */
+static bool offload_or_count(struct work *w, const struct exec_node *n, const struct iteration *it,
+			     bool dead)
 {
 	bool others_wait = n->expensive && (w->n || w->finished) && w->step->executor->has_helpers;
 
@@ -336,7 +339,7 @@ static void work_run(struct work *w)
 		struct iteration *it = next->it;
 		if (--w->n == 0)
 			w->first = 0;
-		if ((n->expensive || w->is_inline) && should_offload(w, n, it, dead)) {
+		if ((n->expensive || w->is_inline) && offload_or_count(w, n, it, dead)) {
 			offload_items(w, next, 1);
 			continue;
 		}

@@ -7,7 +7,6 @@
  * for that of rendezvous_each_waiting. */
 #include "task/runtime/rendezvous.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -74,7 +73,6 @@ int rendezvous_key_parse(struct rendezvous_key *out, const char *key, struct mu_
 		s = end + 1;
 	}
 	char *end;
-	errno = 0;
 	unsigned long long inc = strtoull(part[1].data, &end, 16);
 	if (end != part[1].data + part[1].len || part[1].len > 16)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Invalid rendezvous key: %.400s", key);
@@ -103,10 +101,10 @@ struct rendezvous *rendezvous_ref(struct rendezvous *r)
 static void drop_sent(struct rendezvous *r)
 {
 	for (unsigned i = 0; i < BUCKETS; i++)
-		for (struct record *c = r->bucket[i], *next; c; c = next) {
-			next = c->next;
-			mu_tensor_unref(&c->tensor);
-			free(c);
+		for (struct record *rec = r->bucket[i], *next; rec; rec = next) {
+			next = rec->next;
+			mu_tensor_unref(&rec->tensor);
+			free(rec);
 		}
 }
 
@@ -134,18 +132,18 @@ int64_t rendezvous_step_id(const struct rendezvous *r)
 static struct record *new_record(enum record_kind kind, const char *key)
 {
 	size_t len = strlen(key);
-	struct record *c = mu_xmalloc(sizeof *c + len + 1);
+	struct record *rec = mu_xmalloc(sizeof *rec + len + 1);
 
-	*c = (struct record){.kind = kind, .hash = mu_hash(key, len, 0), .len = len};
-	memcpy(c->key, key, len + 1);
-	return c;
+	*rec = (struct record){.kind = kind, .hash = mu_hash(key, len, 0), .len = len};
+	memcpy(rec->key, key, len + 1);
+	return rec;
 }
 
-static void rendezvous_link_last(struct record **head, struct record *c)
+static void rendezvous_link_last(struct record **head, struct record *rec)
 {
 	while (*head)
 		head = &(*head)->next;
-	*head = c;
+	*head = rec;
 }
 
 /* Removes and returns the first record of this kind and key. */
@@ -155,18 +153,18 @@ static struct record *remove_match(struct rendezvous *r, const struct record *li
 	struct record **p = &r->bucket[like->hash % BUCKETS];
 
 	for (; *p; p = &(*p)->next) {
-		struct record *c = *p;
-		if (c->kind == kind && c->hash == like->hash && c->len == like->len &&
-		    memcmp(c->key, like->key, c->len) == 0) {
-			*p = c->next;
-			return c;
+		struct record *rec = *p;
+		if (rec->kind == kind && rec->hash == like->hash && rec->len == like->len &&
+		    memcmp(rec->key, like->key, rec->len) == 0) {
+			*p = rec->next;
+			return rec;
 		}
 	}
 	return NULL;
 }
 
-void rendezvous_route(struct rendezvous *r, const char *task_prefix,
-		      const struct rendezvous_route_ops *ops, void *ctx)
+void rendezvous_add_route(struct rendezvous *r, const char *task_prefix,
+			  const struct rendezvous_route_ops *ops, void *ctx)
 {
 	size_t len = strlen(task_prefix);
 	struct route *p = mu_xmalloc(sizeof *p + len + 1);
@@ -216,45 +214,45 @@ int rendezvous_send(struct rendezvous *r, const char *key, struct mu_tensor tens
 int rendezvous_put(struct rendezvous *r, const char *key, struct mu_tensor tensor, bool dead,
 		   struct mu_err *err)
 {
-	struct record *c = new_record(SENT, key), *waiter = NULL;
+	struct record *rec = new_record(SENT, key), *waiter = NULL;
 	int rc = 0;
 
-	c->tensor = tensor;
-	c->dead = dead;
+	rec->tensor = tensor;
+	rec->dead = dead;
 	pthread_mutex_lock(&r->lock);
 	if (r->aborted)
 		rc = mu_fail(err, r->why.code, "%s", r->why.msg);
-	else if (!(waiter = remove_match(r, c, WAITING)))
-		rendezvous_link_last(&r->bucket[c->hash % BUCKETS], c);
+	else if (!(waiter = remove_match(r, rec, WAITING)))
+		rendezvous_link_last(&r->bucket[rec->hash % BUCKETS], rec);
 	pthread_mutex_unlock(&r->lock);
 	if (rc) {
-		mu_tensor_unref(&c->tensor);
-		free(c);
+		mu_tensor_unref(&rec->tensor);
+		free(rec);
 	} else if (waiter) {
-		waiter->done(waiter->arg, NULL, &c->tensor, dead);
+		waiter->done(waiter->arg, NULL, &rec->tensor, dead);
 		free(waiter);
-		free(c);
+		free(rec);
 	}
 	return rc;
 }
 
 void rendezvous_recv_local(struct rendezvous *r, const char *key, rendezvous_done done, void *arg)
 {
-	struct record *c = new_record(WAITING, key), *sent = NULL;
+	struct record *rec = new_record(WAITING, key), *sent = NULL;
 	struct mu_err why;
 	bool aborted;
 
-	c->done = done;
-	c->arg = arg;
+	rec->done = done;
+	rec->arg = arg;
 	pthread_mutex_lock(&r->lock);
 	if ((aborted = r->aborted))
 		why = r->why;
-	else if (!(sent = remove_match(r, c, SENT)))
-		rendezvous_link_last(&r->bucket[c->hash % BUCKETS], c);
+	else if (!(sent = remove_match(r, rec, SENT)))
+		rendezvous_link_last(&r->bucket[rec->hash % BUCKETS], rec);
 	pthread_mutex_unlock(&r->lock);
 	if (!aborted && !sent)
 		return;
-	free(c);
+	free(rec);
 	if (aborted) {
 		struct mu_tensor none = {0};
 		done(arg, &why, &none, false);
@@ -264,28 +262,28 @@ void rendezvous_recv_local(struct rendezvous *r, const char *key, rendezvous_don
 	}
 }
 
-static void remote_unlink(struct record *c)
+static void remote_unlink(struct record *rec)
 {
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
+	*rec->link = rec->next;
+	if (rec->next)
+		rec->next->link = rec->link;
 }
 
 static void remote_done(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
 {
-	struct record *c = arg;
-	struct rendezvous *r = c->owner;
+	struct record *rec = arg;
+	struct rendezvous *r = rec->owner;
 
 	pthread_mutex_lock(&r->lock);
-	bool aborted = c->completed;
+	bool aborted = rec->completed;
 	if (!aborted)
-		remote_unlink(c);
+		remote_unlink(rec);
 	pthread_mutex_unlock(&r->lock);
 	if (!aborted)
-		c->done(c->arg, err, tensor, dead);
+		rec->done(rec->arg, err, tensor, dead);
 	else if (!err)
 		mu_tensor_unref(tensor);
-	free(c);
+	free(rec);
 	rendezvous_unref(r);
 }
 
@@ -298,31 +296,31 @@ void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done
 		rendezvous_recv_local(r, key, done, arg);
 		return;
 	}
-	struct record *c = new_record(REMOTE, key);
+	struct record *rec = new_record(REMOTE, key);
 	struct mu_err why;
 	bool aborted;
-	c->done = done;
-	c->arg = arg;
-	c->owner = r;
+	rec->done = done;
+	rec->arg = arg;
+	rec->owner = r;
 	pthread_mutex_lock(&r->lock);
 	if ((aborted = r->aborted)) {
 		why = r->why;
 	} else {
 		rendezvous_ref(r);
-		c->next = r->remote;
-		if (c->next)
-			c->next->link = &c->next;
-		c->link = &r->remote;
-		r->remote = c;
+		rec->next = r->remote;
+		if (rec->next)
+			rec->next->link = &rec->next;
+		rec->link = &r->remote;
+		r->remote = rec;
 	}
 	pthread_mutex_unlock(&r->lock);
 	if (aborted) {
 		struct mu_tensor none = {0};
-		free(c);
+		free(rec);
 		done(arg, &why, &none, false);
 		return;
 	}
-	r->remote_tasks.recv(r->remote_tasks.ctx, r, key, remote_done, c);
+	r->remote_tasks.recv(r->remote_tasks.ctx, r, key, remote_done, rec);
 }
 
 void rendezvous_each_waiting(struct rendezvous *r, void (*fn)(void *arg, const char *key),
@@ -330,12 +328,12 @@ void rendezvous_each_waiting(struct rendezvous *r, void (*fn)(void *arg, const c
 {
 	pthread_mutex_lock(&r->lock);
 	for (unsigned i = 0; i < BUCKETS; i++)
-		for (const struct record *c = r->bucket[i]; c; c = c->next)
-			if (c->kind == WAITING)
-				fn(arg, c->key);
-	for (const struct record *c = r->remote; c; c = c->next)
-		if (!c->completed)
-			fn(arg, c->key);
+		for (const struct record *rec = r->bucket[i]; rec; rec = rec->next)
+			if (rec->kind == WAITING)
+				fn(arg, rec->key);
+	for (const struct record *rec = r->remote; rec; rec = rec->next)
+		if (!rec->completed)
+			fn(arg, rec->key);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -347,13 +345,13 @@ struct aborted_receive {
 };
 
 static void add_aborted(struct aborted_receive **list, size_t *n, size_t *cap,
-			const struct record *c)
+			const struct record *rec)
 {
 	if (*n == *cap) {
 		*cap = *cap ? *cap * 2 : 16;
 		*list = mu_xrealloc(*list, *cap * sizeof **list);
 	}
-	(*list)[(*n)++] = (struct aborted_receive){c->done, c->arg};
+	(*list)[(*n)++] = (struct aborted_receive){rec->done, rec->arg};
 }
 
 void rendezvous_abort(struct rendezvous *r, const struct mu_err *why)
@@ -371,18 +369,18 @@ void rendezvous_abort(struct rendezvous *r, const struct mu_err *why)
 	r->why = copy;
 	for (unsigned i = 0; i < BUCKETS; i++)
 		for (struct record **p = &r->bucket[i]; *p;) {
-			struct record *c = *p;
-			if (c->kind != WAITING) {
-				p = &c->next;
+			struct record *rec = *p;
+			if (rec->kind != WAITING) {
+				p = &rec->next;
 				continue;
 			}
-			*p = c->next;
-			add_aborted(&list, &n, &cap, c);
-			free(c);
+			*p = rec->next;
+			add_aborted(&list, &n, &cap, rec);
+			free(rec);
 		}
-	for (struct record *c = r->remote; c; c = c->next) {
-		c->completed = true;
-		add_aborted(&list, &n, &cap, c);
+	for (struct record *rec = r->remote; rec; rec = rec->next) {
+		rec->completed = true;
+		add_aborted(&list, &n, &cap, rec);
 	}
 	r->remote = NULL;
 	pthread_mutex_unlock(&r->lock);

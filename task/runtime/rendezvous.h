@@ -61,8 +61,8 @@ struct rendezvous_route_ops {
 	void (*release)(void *ctx); /* when the rendezvous is freed */
 };
 /* Adds a route; takes ctx.  Must be called before any send or receive that uses the route. */
-void rendezvous_route(struct rendezvous *r, const char *task_prefix,
-		      const struct rendezvous_route_ops *ops, void *ctx);
+void rendezvous_add_route(struct rendezvous *r, const char *task_prefix,
+			  const struct rendezvous_route_ops *ops, void *ctx);
 
 /* The rendezvous of all steps of a task.  rendezvous_table_get creates them, because RecvTensor may
  * arrive before RunGraph. */

@@ -334,7 +334,7 @@ static void take_over(struct sim *s)
 		was->lost_lease = true;
 	else
 		restart(was);
-	store_wake_all(&next->controller.store);
+	store_requeue_all(&next->controller.store);
 }
 
 static void add_node(struct sim *s, const char *name)

@@ -186,7 +186,7 @@ static void check_rest(struct sim *s)
 		return;
 	before = s->writes;
 	store = &s->leader->controller.store;
-	store_wake_all(store);
+	store_requeue_all(store);
 	sim_settle(s, 600);
 	if (s->writes != before)
 		sim_violation(s, "%d writes at rest", s->writes - before);

@@ -111,9 +111,9 @@ static void existing_pod__is_used_only_if_the_job_owns_it(void **state)
 		s->now += 1;
 		run_reconcile(s);
 		if (cases[i].rejected) /* no watch tells when the name is free */
-			assert_in_range((int)s->wake, 1, 30);
+			assert_in_range((int)s->requeue_after, 1, 30);
 		else if (i > 0) /* nor when the pod has gone */
-			assert_in_range((int)s->wake, 1, 2);
+			assert_in_range((int)s->requeue_after, 1, 2);
 		/* once if the pod is used, again in every reconcile if not */
 		assert_int_equal(count_of(s, "POST", PODS_PATH, "\"name\":\"j-ps-0\"") == 1,
 				 i == 0);
@@ -275,7 +275,7 @@ static void pod__that_is_rejected__is_retried_every_half_minute(void **state)
 		s->words = words[i];
 		for (int n = 0; n < 3; n++, s->now += 30) {
 			run_reconcile(s);
-			assert_true(s->wake > 0 && s->wake <= 30);
+			assert_true(s->requeue_after > 0 && s->requeue_after <= 30);
 		}
 		assert_int_equal(count_of(s, "POST", PODS_PATH "?fieldValidation=Strict", worker),
 				 3);
@@ -413,7 +413,7 @@ static void secret__that_is_rejected__is_a_condition(void **state)
 	s->words = "secrets is forbidden: exceeded quota: small (403)";
 	for (int n = 0; n < 2; n++, s->now += 30) {
 		run_reconcile(s);
-		assert_true(s->wake > 0 && s->wake <= 30);
+		assert_true(s->requeue_after > 0 && s->requeue_after <= 30);
 	}
 	assert_int_equal(count_of(s, "PATCH", JOB_PATH "/status", "PodsRejected"), 1);
 	assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 0);

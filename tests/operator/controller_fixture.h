@@ -36,7 +36,7 @@ struct controller_fixture {
 	const char *rejected; /* a create whose body has that fails in this way */
 	enum mu_code how;
 	const char *words; /* the server's; NULL: none that the plan knows */
-	double wake;
+	double requeue_after;
 	cJSON *job;
 };
 
@@ -186,9 +186,9 @@ static inline void run_reconcile(struct controller_fixture *s)
 	for (int i = 0; i < 4; i++) { /* as long as it requeues itself for its own changes */
 		struct mu_err err = {0};
 
-		int rc = reconcile(&s->controller, "d/j", &s->wake, &err);
+		int rc = reconcile(&s->controller, "d/j", &s->requeue_after, &err);
 
-		if (rc < 0 || s->wake <= 0 || s->wake > REQUEUE_SOON_S)
+		if (rc < 0 || s->requeue_after <= 0 || s->requeue_after > REQUEUE_SOON_S)
 			break;
 	}
 }

@@ -24,8 +24,8 @@ static void back_off__doubles_up_to_a_minute(void **state)
 		assert_true(entry(&w, "worker", 1)->retry_at == w.now + waits[i]);
 		w.now += waits[i] - 0.5;
 		assert_string_equal(run_plan(&w), "");
-		assert_true(w.wake == w.now + 0.5);
-		w.now = w.wake;
+		assert_true(w.requeue_at == w.now + 0.5);
+		w.now = w.requeue_at;
 		assert_string_equal(run_plan(&w), "+worker/1 ");
 		run_all(&w);
 	}
@@ -156,7 +156,7 @@ static void progress_deadline__starts_with_the_reconcile_that_reports_running(vo
 	start_running(&w, TWO "  program: {train: {dataset: {path: d}}}\n"
 			      "  security: {mtls: false}\n"
 			      "  run: {progressDeadlineSeconds: 30}\n");
-	assert_true(w.wake == w.now + 30);
+	assert_true(w.requeue_at == w.now + 30);
 	plan_fixture_end(&w);
 }
 

@@ -233,7 +233,7 @@ static void departure_pod__that_fails__is_created_three_times(void **state)
 		if (pod(&w, "worker", 2))
 			fail_pod(&w, "worker", 2, 1);
 		run_plan(&w);
-		w.now = w.wake > w.now ? w.wake : w.now + 4;
+		w.now = w.requeue_at > w.now ? w.requeue_at : w.now + 4;
 		if (strstr(run_plan(&w), "+worker/2")) {
 			times++;
 			/* as the API server writes it */
@@ -286,8 +286,8 @@ static void departure_pod__that_does_not_end__is_deleted(void **state)
 	struct plan_fixture w;
 
 	start_with_departure_pod(&w);
-	assert_true(w.wake > w.now);
-	w.now = w.wake;
+	assert_true(w.requeue_at > w.now);
+	w.now = w.requeue_at;
 	expect_actions(&w, "-worker/2 ");
 	plan_fixture_end(&w);
 }

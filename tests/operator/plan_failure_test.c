@@ -156,8 +156,8 @@ static void scheduler__that_does_not_run__is_named(void **state)
 		run_plan(&w);
 		run_plan(&w);
 		assert_string_equal(w.status.conditions[COND_READY].reason, "Waiting");
-		assert_true(w.wake > w.now && w.wake <= w.now + 30);
-		w.now = w.wake;
+		assert_true(w.requeue_at > w.now && w.requeue_at <= w.now + 30);
+		w.now = w.requeue_at;
 		run_plan(&w);
 		assert_string_equal(w.status.conditions[COND_READY].reason, "SchedulerMissing");
 		says(&w, COND_READY, "ps/0: no scheduler has considered its pod for 30 s");

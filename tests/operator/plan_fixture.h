@@ -29,7 +29,7 @@ struct plan_fixture {
 	bool no_gpu_image, no_poll;
 	const char *rejected, *group_phase, *group_message;
 	struct job_status status;
-	double now, wake, last_progress;
+	double now, requeue_at, last_progress;
 	int64_t step;   /* as the chief reports it now */
 	char log[4096]; /* actions of the last look: "+worker/0 -ps/1 !ps/0 " */
 	struct job_plan *plan;
@@ -169,7 +169,7 @@ static const char *run_plan(struct plan_fixture *w)
 	job_plan_free(w->plan);
 	w->log[0] = '\0';
 	w->plan = job_plan_new(w->spec, &options, &seen, w->now);
-	w->wake = w->plan->wake;
+	w->requeue_at = w->plan->requeue_at;
 	for (unsigned i = 0; i < w->plan->n_actions; i++)
 		act(w, &w->plan->actions[i]);
 	for (unsigned i = 0; w->rejected && i < w->plan->n_actions; i++)

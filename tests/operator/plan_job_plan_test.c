@@ -112,8 +112,8 @@ static void worker__stuck_on_a_lost_node__is_replaced_and_costs_nothing(void **s
 	w.node.lost = true;
 	w.now = p->deletion_due + 10;
 	assert_string_equal(run_plan(&w), "");
-	assert_true(w.wake > w.now && w.wake <= w.now + 10);
-	w.now = w.wake;
+	assert_true(w.requeue_at > w.now && w.requeue_at <= w.now + 10);
+	w.now = w.requeue_at;
 	assert_string_equal(run_plan(&w), "~worker/1 ");
 	assert_string_equal(run_plan(&w), "+worker/1 ");
 	assert_int_equal(w.status.restarts, 0);
@@ -130,8 +130,8 @@ static void worker__killed__runs_again_after_its_back_off(void **state)
 	assert_int_equal(w.status.phase, JOB_RESTARTING);
 	assert_int_equal(w.status.restarts, 1);
 	assert_string_equal(run_plan(&w), "");
-	assert_true(w.wake > w.now);
-	w.now = w.wake;
+	assert_true(w.requeue_at > w.now);
+	w.now = w.requeue_at;
 	assert_string_equal(run_plan(&w), "+worker/1 ");
 	run_all(&w);
 	run_plan(&w);
@@ -176,7 +176,7 @@ static void worker__evicted__costs_no_back_off(void **state)
 	pod(&w, "worker", 0)->disrupted = true;
 	assert_string_equal(run_plan(&w), "-worker/0 ");
 	assert_string_equal(run_plan(&w), "");
-	assert_true(w.wake > w.now && w.wake <= w.now + 1);
+	assert_true(w.requeue_at > w.now && w.requeue_at <= w.now + 1);
 	w.now += 1;
 	assert_string_equal(run_plan(&w), "+worker/0 ");
 	assert_int_equal(w.status.restarts, 0);
@@ -369,14 +369,14 @@ static void ended_job__is_cleaned_by_its_policy_and_goes_after_its_ttl(void **st
 	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
 	assert_non_null(pod(&w, "worker", 1)); /* may still end by itself */
-	w.now = w.wake;
+	w.now = w.requeue_at;
 	assert_string_equal(run_plan(&w), "!ps/0 ");
-	w.now = w.wake;
+	w.now = w.requeue_at;
 	run_plan(&w);
 	assert_int_equal(w.n_pods, 0);
 	run_plan(&w);
 	assert_false(w.service);
-	w.now = w.wake;
+	w.now = w.requeue_at;
 	assert_string_equal(run_plan(&w), "gone ");
 	plan_fixture_end(&w);
 }
@@ -389,8 +389,8 @@ static void deadlines__fire_on_time(void **state)
 	run_plan(&w);
 	pod(&w, "ps", 0)->node = "n"; /* where its image is being pulled */
 	assert_string_equal(run_plan(&w), "");
-	assert_true(w.wake == w.now + 50);
-	w.now = w.wake;
+	assert_true(w.requeue_at == w.now + 50);
+	w.now = w.requeue_at;
 	run_plan(&w);
 	assert_string_equal(w.status.conditions[COND_FAILED].reason, "SchedulingDeadlineExceeded");
 	plan_fixture_end(&w);

@@ -85,7 +85,7 @@ static void gpu__that_does_not_come_up__gives_way_to_the_cpu(void **state)
 			make_trouble(&w, x);
 			if (x->wait > 0) {
 				assert_string_equal(run_plan(&w), "");
-				assert_true(w.wake == w.now + x->wait);
+				assert_true(w.requeue_at == w.now + x->wait);
 				w.now += x->wait;
 			}
 			assert_string_equal(run_plan(&w), "-worker/0 ");
@@ -260,7 +260,7 @@ static void auto__without_an_image_with_gpu_kernels__uses_the_cpu_and_says_so(vo
 	w.no_gpu_image = false;
 	fail_pod(&w, "worker", 0, 137);
 	run_plan(&w);
-	w.now = w.wake;
+	w.now = w.requeue_at;
 	assert_string_equal(run_plan(&w), "+worker/0 ");
 	assert_true(pod(&w, "worker", 0)->gpu);
 	assert_false(w.status.conditions[COND_KERNELS].set);

@@ -161,7 +161,7 @@ static void time_to_live__ends_the_job_on_the_second(void **state)
 		w.now += ttls[i] - 1;
 		if (ttls[i]) {
 			assert_null(strstr(run_plan(&w), "gone"));
-			assert_true(w.wake > 0 && w.wake <= w.now + 1);
+			assert_true(w.requeue_at > 0 && w.requeue_at <= w.now + 1);
 		}
 		w.now += 1;
 		assert_non_null(strstr(run_plan(&w), "gone"));
@@ -398,8 +398,8 @@ static void server__that_runs_and_does_not_answer__is_named(void **state)
 	w.now = pod(&w, "ps", 0)->created + 1;
 	run_plan(&w);
 	assert_null(strstr(w.status.conditions[COND_READY].message, "does not answer"));
-	assert_true(w.wake > w.now && w.wake < w.now + 20);
-	w.now = w.wake;
+	assert_true(w.requeue_at > w.now && w.requeue_at < w.now + 20);
+	w.now = w.requeue_at;
 	run_plan(&w);
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, "ps/0 on node"));
 	w.now = pod(&w, "ps", 0)->created + 1;

@@ -23,7 +23,7 @@ static void quota__that_is_exceeded__is_reported_and_ends_the_job_at_its_deadlin
 	run_plan(&w);
 	w.n_pods = 0;
 	assert_int_equal(w.status.phase, JOB_PENDING);
-	assert_true(w.wake > w.now && w.wake <= w.now + 1);
+	assert_true(w.requeue_at > w.now && w.requeue_at <= w.now + 1);
 	w.now += 1;
 	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_FAILED);

@@ -105,8 +105,8 @@ static void secret__that_a_pod_may_miss__is_checked_every_ten_minutes(void **sta
 		for (unsigned n = 0; n < plan->n_actions; n++)
 			looks = looks || plan->actions[n].kind == ACTION_CHECK_SECRET;
 		assert_int_equal(looks, cases[i].looks);
-		assert_true(plan->wake > w.now); /* and again */
-		assert_true(plan->wake <= w.now + 600);
+		assert_true(plan->requeue_at > w.now); /* and again */
+		assert_true(plan->requeue_at <= w.now + 600);
 		job_plan_free(plan);
 	}
 	plan_fixture_end(&w);

@@ -18,7 +18,7 @@ struct scene {
 	struct controller controller;
 	cJSON *job;
 	int stored, version;
-	double wake;
+	double requeue_after;
 	char phase[32], ready[32]; /* as last stored */
 	int events, series;        /* that say that it runs */
 	int pods, services;        /* that were made */
@@ -158,11 +158,11 @@ static void go_on(struct scene *s, double seconds)
 	for (;;) {
 		struct mu_err err = {0};
 
-		s->wake = 0;
-		assert_int_equal(reconcile(&s->controller, "d/j", &s->wake, &err), 0);
-		if (s->wake <= 0 || clock_now + s->wake > until)
+		s->requeue_after = 0;
+		assert_int_equal(reconcile(&s->controller, "d/j", &s->requeue_after, &err), 0);
+		if (s->requeue_after <= 0 || clock_now + s->requeue_after > until)
 			break;
-		clock_now += s->wake;
+		clock_now += s->requeue_after;
 	}
 	clock_now = until;
 }
@@ -289,7 +289,7 @@ static void service__that_no_watch_has_shown__is_looked_after_within_a_minute(vo
 {
 	struct scene *s = running();
 
-	assert_true(s->wake > 0 && s->wake <= EXPECTATION_TIMEOUT_S);
+	assert_true(s->requeue_after > 0 && s->requeue_after <= EXPECTATION_TIMEOUT_S);
 	scene_free(s);
 }
 

@@ -122,7 +122,7 @@ void queue_push(struct queue *q, struct mu_tensor *element)
 		sift_up(q, q->count - 1);
 }
 
-void queue_unpop(struct queue *q, struct mu_tensor *element)
+void queue_return_element(struct queue *q, struct mu_tensor *element)
 {
 	if (q->spec.by_priority || q->spec.shuffled) {
 		queue_push(q, element);

@@ -35,11 +35,12 @@ extern const struct resource_type queue_type;
 
 struct queue *queue_new(const struct queue_spec *spec);
 /* With the lock held. */
-int64_t queue_free_slots(const struct queue *q);              /* elements that still fit */
-void queue_push(struct queue *q, struct mu_tensor *element);  /* takes the tensors */
-void queue_unpop(struct queue *q, struct mu_tensor *element); /* back to the front */
-void queue_pop(struct queue *q, struct mu_tensor *element);   /* there is one */
-/* Elements that may be taken now, as long as the queue is as it is. */
+int64_t queue_free_slots(const struct queue *q);             /* elements that still fit */
+void queue_push(struct queue *q, struct mu_tensor *element); /* takes the tensors */
+void queue_pop(struct queue *q, struct mu_tensor *element);  /* the queue must not be empty */
+/* Undoes queue_pop.  A FIFO queue gets the element back at its front. */
+void queue_return_element(struct queue *q, struct mu_tensor *element);
+/* The number of elements that a dequeue may take now. */
 int64_t queue_available(const struct queue *q);
 
 /* Fails if the types or shapes of the components from `from` on differ.  The resource has this
@@ -47,10 +48,10 @@ int64_t queue_available(const struct queue *q);
 int queue_check_components_equal(const struct queue_spec *have, const struct queue_spec *want,
 				 unsigned from, const char *what, const char *name,
 				 struct mu_err *err);
-/* Starts an asynchronous call that takes n elements from q, all components stacked, as the call's
- * outputs; with few, also fewer when the queue has been closed.  When it fails, the call is the
- * caller's to finish. */
-int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool few,
+/* Starts an asynchronous DequeueMany of n elements; the outputs are the stacked components.  With
+ * up_to, it is a DequeueUpTo: a closed queue gives fewer.  On failure the caller finishes the
+ * call. */
+int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool up_to,
 		    struct mu_err *err);
 
 #endif

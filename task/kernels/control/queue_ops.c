@@ -270,19 +270,19 @@ static int queue_check_components(const struct kernel_call *c, const struct queu
 
 /* ---- dequeue ---- */
 
-static void queue_return_elements(struct waiter *w)
+static void return_taken_elements(struct waiter *w)
 {
 	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
 
 	while (t->done > 0)
-		queue_unpop(t->q, &t->items[--t->done * t->q->spec.n]);
+		queue_return_element(t->q, &t->items[--t->done * t->q->spec.n]);
 }
 
 static bool fail_insufficient(struct transfer *t)
 {
 	int64_t missing = t->want - t->done;
 
-	queue_return_elements(&t->w);
+	return_taken_elements(&t->w);
 	mu_fail(&t->w.err, MU_OUT_OF_RANGE,
 		"%s '%s' is closed and has insufficient elements (requested %lld, current size "
 		"%lld)",
@@ -483,16 +483,17 @@ static void enqueue_many(struct kernel_call *c)
 	.w = {                                                                                     \
 	    .what = "Dequeue",                                                                     \
 	    .try = dequeue_try,                                                                    \
-	    .undo = queue_return_elements,                                                         \
+	    .undo = return_taken_elements,                                                         \
 	}
 
-int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool few, struct mu_err *err)
+int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool up_to,
+		    struct mu_err *err)
 {
 	if (n < 0 || n > INT32_MAX)
 		return mu_invalid(err, "%s must request a positive number of elements",
 				  c->node->op);
 	struct transfer *t = MU_NEW(struct transfer);
-	*t = (struct transfer){DEQUEUE, .q = q, .want = n, .many = true, .up_to = few};
+	*t = (struct transfer){DEQUEUE, .q = q, .want = n, .many = true, .up_to = up_to};
 	resource_ref(&q->base);
 	t->w.c = c;
 	t->w.waiters = &q->waiters;

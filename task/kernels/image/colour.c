@@ -149,7 +149,7 @@ static int read_by(const struct kernel_call *c, double *by, struct mu_err *err)
 	return 0;
 }
 
-static int colour_check_pictures(const struct kernel_call *c, bool adjusts, struct mu_err *err)
+static int colour_check_type(const struct kernel_call *c, bool adjusts, struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
 
@@ -166,7 +166,7 @@ static int colours(struct kernel_call *c, struct mu_err *err)
 	for (unsigned i = 0; i < MU_COUNT(modes); i++)
 		if (strcmp(modes[i].op, c->node->op) == 0)
 			p.mode = &modes[i];
-	MU_RETURN_IF_ERROR(colour_check_pictures(c, p.mode->adjusts, err));
+	MU_RETURN_IF_ERROR(colour_check_type(c, p.mode->adjusts, err));
 	if (p.mode->adjusts)
 		MU_RETURN_IF_ERROR(read_by(c, p.by, err));
 	if (c->n_in > 2)
@@ -231,7 +231,7 @@ static int contrast(struct kernel_call *c, struct mu_err *err)
 		k.low = *MU_DATA(float, kernel_in(c, 2));
 		k.high = *MU_DATA(float, kernel_in(c, 3));
 	} else {
-		MU_RETURN_IF_ERROR(colour_check_pictures(c, true, err));
+		MU_RETURN_IF_ERROR(colour_check_type(c, true, err));
 	}
 	MU_RETURN_IF_ERROR(read_by(c, &k.factor, err));
 	if (rank < 3)

@@ -15,7 +15,7 @@ static int64_t axis_length(int64_t places, int64_t taps)
 	return places + 1 + 2 * taps;
 }
 
-static void resize_gpu_list_forward(const struct resize_taps *t, int64_t *first)
+static void resize_gpu_pack_forward(const struct resize_taps *t, int64_t *first)
 {
 	const int64_t all = t->first[t->n];
 	int64_t *at = first + t->n + 1;
@@ -28,7 +28,7 @@ static void resize_gpu_list_forward(const struct resize_taps *t, int64_t *first)
 }
 
 /* By the places of the picture, each one's in the order of the result's. */
-static void resize_gpu_list_backward(const struct resize_taps *t, int64_t places, int64_t *first)
+static void resize_gpu_pack_backward(const struct resize_taps *t, int64_t places, int64_t *first)
 {
 	const int64_t all = t->first[t->n];
 	int64_t *at = first + places + 1;
@@ -79,10 +79,10 @@ int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct 
 	MU_RETURN_IF_ERROR(mu_tensor_new(&list, MU_INT64, &shape, err));
 	for (int d = 0; d < 2; d++)
 		if (back)
-			resize_gpu_list_backward(&r->taps[d], made[d],
+			resize_gpu_pack_backward(&r->taps[d], made[d],
 						 MU_DATA(int64_t, &list) + from[d]);
 		else
-			resize_gpu_list_forward(&r->taps[d], MU_DATA(int64_t, &list) + from[d]);
+			resize_gpu_pack_forward(&r->taps[d], MU_DATA(int64_t, &list) + from[d]);
 	MU_RETURN_IF_ERROR(gpu_copy_to_device(g, &list, c->node->name, &there, err));
 	const uint64_t at = gpu_address(&there);
 	struct resize_args a = {.out = gpu_address(r->out),

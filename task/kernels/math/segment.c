@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the inputs of segment ops; the ops are in segment_ops.c. */
 #include "task/kernels/math/segment.h"
 
 #include <math.h>
@@ -10,11 +11,11 @@
 
 void segments_fini(struct segments *s)
 {
-	free(s->numbers);
-	s->numbers = NULL;
+	free(s->distinct);
+	s->distinct = NULL;
 }
 
-static int check_picked(const struct mu_tensor *indices, int64_t limit, struct mu_err *err)
+static int check_indices(const struct mu_tensor *indices, int64_t limit, struct mu_err *err)
 {
 	for (int64_t i = 0; i < indices->shape.count; i++) {
 		int64_t k = mu_tensor_int(indices, i);
@@ -46,7 +47,7 @@ int segments_divisors(const struct mu_tensor *ids, int64_t n, enum segment_divid
 	const struct mu_shape vec = mu_shape_vec(n);
 	double *by;
 
-	if (how == BY_NOTHING)
+	if (how == DIVIDE_BY_NOTHING)
 		return 0;
 	MU_RETURN_IF_ERROR(mu_tensor_new(out, MU_DOUBLE, &vec, err));
 	by = MU_DATA(double, out);
@@ -54,7 +55,7 @@ int segments_divisors(const struct mu_tensor *ids, int64_t n, enum segment_divid
 	for (int64_t i = 0; i < ids->shape.count; i++)
 		by[mu_tensor_int(ids, i)]++;
 	for (int64_t i = 0; i < n; i++)
-		by[i] = by[i] == 0 ? 1 : how == BY_ROOT ? sqrt(by[i]) : by[i];
+		by[i] = by[i] == 0 ? 1 : how == DIVIDE_BY_SQRT_COUNT ? sqrt(by[i]) : by[i];
 	return 0;
 }
 
@@ -68,10 +69,10 @@ static int last_id(const struct mu_tensor *ids, int64_t *n, struct mu_err *err)
 	return 0;
 }
 
-/* s->n rows like those of the data. */
+/* The output has s->n rows of the shape of data's rows. */
 static int set_shape(struct segments *s, struct mu_err *err)
 {
-	s->row = mu_shape_product(&s->data->shape, 1, s->data->shape.rank);
+	s->row_size = mu_shape_product(&s->data->shape, 1, s->data->shape.rank);
 	return mu_shape_splice(&s->shape, &s->data->shape, 0, 1, 1, &s->n, err);
 }
 
@@ -88,11 +89,11 @@ int segments_read(struct kernel_call *c, enum reduce_op op, enum segment_divide 
 	return set_shape(s, err);
 }
 
-/* Inputs of the sparse ops and their gradients: rows, indices, segment ids. */
-static void read_picked(struct kernel_call *c, enum segment_divide how, struct segments *s)
+/* The sparse ops and their gradients have the inputs data (or gradient), indices, segment ids. */
+static void read_sparse_inputs(struct kernel_call *c, enum segment_divide how, struct segments *s)
 {
 	*s = (struct segments){.data = kernel_in(c, 0),
-			       .picked = kernel_in(c, 1),
+			       .indices = kernel_in(c, 1),
 			       .ids = kernel_in(c, 2),
 			       .op = RED_SUM,
 			       .divide = how};
@@ -101,12 +102,12 @@ static void read_picked(struct kernel_call *c, enum segment_divide how, struct s
 int segments_read_sparse(struct kernel_call *c, enum segment_divide how, struct segments *s,
 			 struct mu_err *err)
 {
-	read_picked(c, how, s);
+	read_sparse_inputs(c, how, s);
 	MU_RETURN_IF_ERROR(c->n_in > 3 ? args_int(c, 3, &s->n, err) : last_id(s->ids, &s->n, err));
 	if (s->n < 0)
 		return mu_invalid(err, "segment ids must be >= 0");
 	MU_RETURN_IF_ERROR(check_ids(s->ids, true, s->n, err));
-	MU_RETURN_IF_ERROR(check_picked(s->picked, s->data->shape.dim[0], err));
+	MU_RETURN_IF_ERROR(check_indices(s->indices, s->data->shape.dim[0], err));
 	return set_shape(s, err);
 }
 
@@ -119,57 +120,58 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The rows that are picked, each once, in order; *n of them. */
-static int64_t *sorted_once(const struct mu_tensor *picked, int64_t *n)
+/* The indices in ascending order without duplicates; *n of them.  NULL: no memory. */
+static int64_t *sorted_distinct(const struct mu_tensor *indices, int64_t *n)
 {
-	int64_t *all = calloc((size_t)picked->shape.count + 1, sizeof *all), kept = 0;
+	int64_t *all = calloc((size_t)indices->shape.count + 1, sizeof *all), kept = 0;
 
-	for (int64_t i = 0; all && i < picked->shape.count; i++)
-		all[i] = mu_tensor_int(picked, i);
+	for (int64_t i = 0; all && i < indices->shape.count; i++)
+		all[i] = mu_tensor_int(indices, i);
 	if (all)
-		qsort(all, (size_t)picked->shape.count, sizeof *all, by_number);
-	for (int64_t i = 0; all && i < picked->shape.count; i++)
+		qsort(all, (size_t)indices->shape.count, sizeof *all, by_number);
+	for (int64_t i = 0; all && i < indices->shape.count; i++)
 		if (!i || all[i] != all[i - 1])
 			all[kept++] = all[i];
 	*n = kept;
 	return all;
 }
 
-/* The newer ops give only the rows that anything goes to, and their numbers. */
-static int output_numbers(struct kernel_call *c, const int64_t *numbers, int64_t n,
-			  struct mu_err *err)
+/* The V2 gradients return only the rows with a gradient; output 1 has their indices. */
+static int output_distinct(struct kernel_call *c, const int64_t *distinct, int64_t n,
+			   struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 1)->dtype;
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, t, n, &out, err));
 	for (int64_t i = 0; i < n; i++)
-		mu_tensor_set_int(out, i, numbers[i]);
+		mu_tensor_set_int(out, i, distinct[i]);
 	return 0;
 }
 
 int segments_read_grad(struct kernel_call *c, enum segment_divide how, struct segments *s,
 		       struct mu_err *err)
 {
-	read_picked(c, how, s);
+	read_sparse_inputs(c, how, s);
 	MU_RETURN_IF_ERROR(args_int(c, 3, &s->n, err));
 	MU_RETURN_IF_ERROR(check_ids(s->ids, false, s->data->shape.dim[0], err));
-	MU_RETURN_IF_ERROR(rows_check(s->picked, s->n, err));
+	MU_RETURN_IF_ERROR(rows_check(s->indices, s->n, err));
 	if (c->n_out > 1) {
-		s->numbers = sorted_once(s->picked, &s->n);
-		if (!s->numbers)
+		s->distinct = sorted_distinct(s->indices, &s->n);
+		if (!s->distinct)
 			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld indices",
-				       (long long)s->picked->shape.count);
-		MU_RETURN_IF_ERROR(output_numbers(c, s->numbers, s->n, err));
+				       (long long)s->indices->shape.count);
+		MU_RETURN_IF_ERROR(output_distinct(c, s->distinct, s->n, err));
 	}
 	return set_shape(s, err);
 }
 
 int64_t segments_row_of(const struct segments *s, int64_t i)
 {
-	int64_t to = mu_tensor_int(s->picked, i);
+	int64_t to = mu_tensor_int(s->indices, i);
 
-	if (!s->numbers)
+	if (!s->distinct)
 		return to;
-	return (int64_t *)bsearch(&to, s->numbers, (size_t)s->n, sizeof to, by_number) - s->numbers;
+	return (int64_t *)bsearch(&to, s->distinct, (size_t)s->n, sizeof to, by_number) -
+	       s->distinct;
 }

@@ -15,12 +15,12 @@ static const struct mode {
 	enum reduce_op op;
 	enum segment_divide divide;
 } modes[] = {
-    {"SegmentSum", "segment_sum", RED_SUM, BY_NOTHING},
-    {"SegmentProd", "segment_prod", RED_PROD, BY_NOTHING},
-    {"SegmentMax", "segment_max", RED_MAX, BY_NOTHING},
-    {"SegmentMin", "segment_min", RED_MIN, BY_NOTHING},
-    {"SegmentMean", "segment_sum", RED_SUM, BY_COUNT},
-    {"SegmentSqrtN", "segment_sum", RED_SUM, BY_ROOT},
+    {"SegmentSum", "segment_sum", RED_SUM, DIVIDE_BY_NOTHING},
+    {"SegmentProd", "segment_prod", RED_PROD, DIVIDE_BY_NOTHING},
+    {"SegmentMax", "segment_max", RED_MAX, DIVIDE_BY_NOTHING},
+    {"SegmentMin", "segment_min", RED_MIN, DIVIDE_BY_NOTHING},
+    {"SegmentMean", "segment_sum", RED_SUM, DIVIDE_BY_COUNT},
+    {"SegmentSqrtN", "segment_sum", RED_SUM, DIVIDE_BY_SQRT_COUNT},
 };
 
 static const struct mode *mode_of(const struct kernel_call *c)
@@ -66,7 +66,7 @@ static int segment_gpu_list_forward(const struct segments *s, struct list *l, st
 	MU_RETURN_IF_ERROR(list_new(s, s->divide ? s->n : 0, l, err));
 	for (int64_t i = 0; i < n; i++) {
 		l->starts[mu_tensor_int(s->ids, i) + 1]++;
-		l->picks[i] = s->picked ? mu_tensor_int(s->picked, i) : i;
+		l->picks[i] = s->indices ? mu_tensor_int(s->indices, i) : i;
 	}
 	for (int64_t r = 0; r < s->n; r++)
 		l->starts[r + 1] += l->starts[r];
@@ -128,7 +128,7 @@ static int segment_gpu_run(struct kernel_call *c, const struct segments *s, bool
 				 .data = gpu_address(s->data),
 				 .starts = gpu_address(&there),
 				 .n = s->shape.count,
-				 .row = s->row};
+				 .row = s->row_size};
 	a.picks = a.starts + (uint64_t)(s->n + 1) * sizeof(int64_t);
 	uint64_t scales = a.picks + (uint64_t)s->ids->shape.count * sizeof(int64_t);
 	if (scaled)

@@ -48,21 +48,22 @@ static int reduce_segments(struct kernel_call *c, const struct segments *s, stru
 	MU_AUTO_FREE bool *started = mu_xcalloc((size_t)s->n, 1);
 	for (int64_t i = 0; i < s->ids->shape.count; i++) {
 		int64_t id = mu_tensor_int(s->ids, i);
-		int64_t from = s->picked ? mu_tensor_int(s->picked, i) : i;
-		char *to = (char *)out->data + (size_t)(id * s->row) * size;
+		int64_t from = s->indices ? mu_tensor_int(s->indices, i) : i;
+		char *to = (char *)out->data + (size_t)(id * s->row_size) * size;
 		if (!started[id])
-			l->start(to, s->row);
+			l->start(to, s->row_size);
 		started[id] = true;
-		l->add(to, (const char *)s->data->data + (size_t)(from * s->row) * size, s->row);
+		l->add(to, (const char *)s->data->data + (size_t)(from * s->row_size) * size,
+		       s->row_size);
 	}
 	for (int64_t id = 0; id < s->n; id++) {
-		char *to = (char *)out->data + (size_t)(id * s->row) * size;
+		char *to = (char *)out->data + (size_t)(id * s->row_size) * size;
 		if (!started[id] && s->op == RED_PROD)
-			l->start(to, s->row);
+			l->start(to, s->row_size);
 		else if (!started[id])
-			elems_zero(t, to, 0, s->row);
+			elems_zero(t, to, 0, s->row_size);
 		else if (by && by[id] != 1)
-			scale(t, to, s->row, BIN_Div, by[id]);
+			scale(t, to, s->row_size, BIN_Div, by[id]);
 	}
 	return 0;
 }
@@ -93,7 +94,7 @@ static int sparse_segment_grad(struct kernel_call *c, enum segment_divide how, s
 	MU_RETURN_IF_ERROR(check_type(&s, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, s.data->dtype, &s.shape, &out, err));
 	const struct mu_tensor *grad = s.data, *ids = s.ids;
-	const int64_t row = s.row;
+	const int64_t row = s.row_size;
 	size_t size = mu_dtype_size(grad->dtype);
 	MU_AUTO_TENSOR divisors = {0};
 	MU_RETURN_IF_ERROR(segments_divisors(ids, grad->shape.dim[0], how, &divisors, err));
@@ -114,17 +115,17 @@ static int sparse_segment_grad(struct kernel_call *c, enum segment_divide how, s
 	return 0;
 }
 
-KERNEL_RUN(segment_sum, segment(c, RED_SUM, BY_NOTHING, err))
-KERNEL_RUN(segment_prod, segment(c, RED_PROD, BY_NOTHING, err))
-KERNEL_RUN(segment_max, segment(c, RED_MAX, BY_NOTHING, err))
-KERNEL_RUN(segment_min, segment(c, RED_MIN, BY_NOTHING, err))
-KERNEL_RUN(segment_mean, segment(c, RED_SUM, BY_COUNT, err))
-KERNEL_RUN(sparse_sum, sparse_segment(c, BY_NOTHING, err))
-KERNEL_RUN(sparse_mean, sparse_segment(c, BY_COUNT, err))
-KERNEL_RUN(sparse_sqrt_n, sparse_segment(c, BY_ROOT, err))
-KERNEL_RUN(sparse_sum_grad, sparse_segment_grad(c, BY_NOTHING, err))
-KERNEL_RUN(sparse_mean_grad, sparse_segment_grad(c, BY_COUNT, err))
-KERNEL_RUN(sparse_sqrt_n_grad, sparse_segment_grad(c, BY_ROOT, err))
+KERNEL_RUN(segment_sum, segment(c, RED_SUM, DIVIDE_BY_NOTHING, err))
+KERNEL_RUN(segment_prod, segment(c, RED_PROD, DIVIDE_BY_NOTHING, err))
+KERNEL_RUN(segment_max, segment(c, RED_MAX, DIVIDE_BY_NOTHING, err))
+KERNEL_RUN(segment_min, segment(c, RED_MIN, DIVIDE_BY_NOTHING, err))
+KERNEL_RUN(segment_mean, segment(c, RED_SUM, DIVIDE_BY_COUNT, err))
+KERNEL_RUN(sparse_sum, sparse_segment(c, DIVIDE_BY_NOTHING, err))
+KERNEL_RUN(sparse_mean, sparse_segment(c, DIVIDE_BY_COUNT, err))
+KERNEL_RUN(sparse_sqrt_n, sparse_segment(c, DIVIDE_BY_SQRT_COUNT, err))
+KERNEL_RUN(sparse_sum_grad, sparse_segment_grad(c, DIVIDE_BY_NOTHING, err))
+KERNEL_RUN(sparse_mean_grad, sparse_segment_grad(c, DIVIDE_BY_COUNT, err))
+KERNEL_RUN(sparse_sqrt_n_grad, sparse_segment_grad(c, DIVIDE_BY_SQRT_COUNT, err))
 
 static const struct kernel rows[] = {
     {"SegmentSum", .run = segment_sum},

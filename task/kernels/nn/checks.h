@@ -84,11 +84,12 @@ struct norm_sizes {
 /* With the image's channels last. */
 int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err);
 int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err);
-/* Runs it with channels last for either data_format: for NCHW it transposes the first `images`
- * inputs, and output 0 back. */
-typedef int norm_transpose_fn(struct kernel_call *c, const struct mu_tensor *t, bool last,
+/* Transposes t between NCHW and NHWC: to NHWC (to_nhwc), or back. */
+typedef int norm_transpose_fn(struct kernel_call *c, const struct mu_tensor *t, bool to_nhwc,
 			      struct mu_tensor *out, struct mu_err *err);
-int norm_run(struct kernel_call *c, unsigned images, kernel_fn *run, norm_transpose_fn *by,
+/* Runs a kernel that needs NHWC for either data_format: for NCHW it transposes the first `images`
+ * inputs, runs the kernel and transposes output 0 back. */
+int norm_run(struct kernel_call *c, unsigned images, kernel_fn *run, norm_transpose_fn *transpose,
 	     struct mu_err *err);
 /* last: of [n, c, h, w] as [n, h, w, c], else the other way round. */
 struct mu_shape norm_transposed_shape(const struct mu_shape *s, bool last);
