@@ -51,7 +51,7 @@ static void on_line(void *user, const struct local_task *t, const char *text)
 
 	bool is_chief = chief && t->index == 0 && strcmp(t->task, chief->name) == 0;
 
-	if (is_chief || (r->tasks.reports_step && strcmp(t->task, "ps") == 0))
+	if (is_chief || (r->tasks.reports_step && task_kind_of(t->task) == TASK_PS))
 		run_view_take(&r->view, text, mu_wall());
 }
 
@@ -282,7 +282,7 @@ static void poll_tasks(struct run *r, int timeout_ms)
 			continue;
 		if (t->exit_code != 0)
 			report_failure(r, t);
-		else if (strcmp(t->task, "ps") == 0 && !t->finish_requested_at)
+		else if (task_kind_of(t->task) == TASK_PS && !t->finish_requested_at)
 			report_ended_ps(r, t);
 	}
 	free(ran);
@@ -299,11 +299,11 @@ static void stop_all(struct run *r)
 
 		for (unsigned i = 0; i < r->tasks.n; i++)
 			others +=
-			    r->tasks.list[i]->pid > 0 && strcmp(r->tasks.list[i]->task, "ps") != 0;
+			    r->tasks.list[i]->pid > 0 && task_kind_of(r->tasks.list[i]->task) != TASK_PS;
 		for (unsigned i = r->tasks.n; i-- > 0;) {
 			struct local_task *t = r->tasks.list[i];
 
-			if (!t->deleting && (!others || strcmp(t->task, "ps") != 0))
+			if (!t->deleting && (!others || task_kind_of(t->task) != TASK_PS))
 				delete_task(r, t, mu_wall());
 		}
 		poll_tasks(r, POLL_MS);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reconcile of one job: takes a snapshot, makes the plan, executes its actions and updates the
- * status. */
+/* The reconcile of one job: takes a snapshot, plans, executes the actions, updates the status. */
 #include "operator/controller/reconcile.h"
 
 /* Reads the job from the API server, after a conflict and before our first write: another operator

@@ -200,14 +200,11 @@ static void set_phase(struct planner *p)
 /* A problem is reported at once when it is new, and so is a job that is no longer ready. */
 static void mark_urgent(struct planner *p)
 {
+	const struct condition *was = p->observed->status.conditions, *is = p->status->conditions;
 	const struct condition *trouble = job_status_trouble(p->status);
 
-	if (p->observed->status.conditions[COND_READY].status &&
-	    !p->status->conditions[COND_READY].status)
-		p->plan->urgent = true;
-	if (trouble &&
-	    strcmp(trouble->reason,
-		   p->observed->status.conditions[trouble - p->status->conditions].reason) != 0)
+	if ((was[COND_READY].status && !is[COND_READY].status) ||
+	    (trouble && strcmp(trouble->reason, was[trouble - is].reason) != 0))
 		p->plan->urgent = true;
 }
 

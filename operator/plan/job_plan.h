@@ -148,8 +148,7 @@ const char *job_plan_advice(const char *why);
 /* The API server rejected the create of this action, and `more` others: COND_REJECTED. */
 void job_plan_rejected(struct job_plan *plan, const struct plan_action *a, const char *why,
 		       unsigned more, double now);
-/* True when some of its actions create an object. */
-bool plan_creates(const struct job_plan *plan);
+
 MU_AUTO_DEFINE(job_plan_free, struct job_plan)
 
 #endif

@@ -20,8 +20,7 @@ enum {
 	EXIT_TERMINATED = 143,
 };
 
-/* Only the trainer of this project deregisters.  The planner cannot know how the program of a
- * command job synchronizes its workers. */
+/* Only the ready-made trainer deregisters. */
 static bool is_synchronous(const struct planner *p, const struct task_spec *t)
 {
 	return p->spec->program == PROGRAM_TRAIN && p->spec->train.sync && t->kind == TASK_WORKER;

@@ -70,13 +70,22 @@ void job_plan_rejected(struct job_plan *plan, const struct plan_action *a, const
 		plan->urgent = true;
 }
 
-/* The condition stays until nothing is left to create, and keeps since when for
+static bool creates_objects(const struct job_plan *plan)
+{
+	for (unsigned i = 0; i < plan->n_actions; i++)
+		if (action_creates(plan->actions[i].kind) ||
+		    plan->actions[i].kind == ACTION_MAKE_SECRET)
+			return true;
+	return false;
+}
+
+/* The condition stays until nothing is left to create.  Its start counts for
  * schedulingDeadlineSeconds. */
 void plan_report_rejected(struct planner *p)
 {
 	struct condition *c = &p->status->conditions[COND_REJECTED];
 
-	if (!plan_creates(p->plan))
+	if (!creates_objects(p->plan))
 		*c = (struct condition){0};
 	else if (plan_rejection_counts(c))
 		status_set(p, COND_READY, false, c->reason, "%s", c->message);

@@ -135,15 +135,6 @@ bool plan_is_due(struct planner *p, double at)
 	return p->now >= at;
 }
 
-bool plan_creates(const struct job_plan *plan)
-{
-	for (unsigned i = 0; i < plan->n_actions; i++)
-		if (action_creates(plan->actions[i].kind) ||
-		    plan->actions[i].kind == ACTION_MAKE_SECRET)
-			return true;
-	return false;
-}
-
 /* Volcano's group waits in Pending and Inqueue, the plug-ins' in PreScheduling and Scheduling. */
 bool plan_gang_waits(const struct planner *p)
 {
