@@ -298,8 +298,8 @@ static void stop_all(struct run *r)
 		unsigned others = 0;
 
 		for (unsigned i = 0; i < r->tasks.n; i++)
-			others +=
-			    r->tasks.list[i]->pid > 0 && task_kind_of(r->tasks.list[i]->task) != TASK_PS;
+			others += r->tasks.list[i]->pid > 0 &&
+				  task_kind_of(r->tasks.list[i]->task) != TASK_PS;
 		for (unsigned i = r->tasks.n; i-- > 0;) {
 			struct local_task *t = r->tasks.list[i];
 

@@ -180,7 +180,7 @@ void stream_run_graph(struct stream_conn *c, const struct peer_run *run, peer_do
 		return;
 	}
 	pthread_mutex_lock(&c->lock);
-	broken = c->broken;
+	broken = c->is_shut_down;
 	if (!broken)
 		mu_map_put_n(&c->steps, &s->step_id, sizeof(s->step_id), s);
 	pthread_mutex_unlock(&c->lock);
@@ -514,7 +514,7 @@ static void on_payload(struct stream_conn *c)
 
 /* ---- the end ---- */
 
-static void on_break(struct stream_conn *c, const struct mu_err *why)
+static void on_close(struct stream_conn *c, const struct mu_err *why)
 {
 	const struct local_worker *w = c->owner->worker;
 	struct stream_peer *p = c->dialled;
@@ -564,4 +564,4 @@ const struct stream_handlers stream_handlers = {.on_hello = on_hello,
 						.on_frame = on_frame,
 						.on_tensor = on_tensor,
 						.on_payload = on_payload,
-						.on_break = on_break};
+						.on_close = on_close};

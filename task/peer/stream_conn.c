@@ -93,7 +93,7 @@ void stream_conn_unref(struct stream_conn *c)
 {
 	if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	stream_conn_break(c);
+	stream_conn_shutdown(c);
 	importer_end(c->importer);
 	exporter_free(c->exporter);
 	share_close(c->fds);
@@ -201,7 +201,7 @@ static void flush_locked(struct stream_conn *c)
 	struct iovec iov[BATCH];
 	bool more;
 
-	while ((c->first || stream_io_unsent(c)) && !c->broken) {
+	while ((c->first || stream_io_unsent(c)) && !c->is_shut_down) {
 		ssize_t n = stream_io_write(c, iov, fill_iov(c, iov));
 
 		if (n >= 0) {
@@ -214,7 +214,7 @@ static void flush_locked(struct stream_conn *c)
 		}
 	}
 	more = c->first || stream_io_unsent(c);
-	if (!c->broken && c->wants_out != more) {
+	if (!c->is_shut_down && c->wants_out != more) {
 		c->wants_out = more;
 		conn_watch(c, more);
 	}
@@ -259,7 +259,7 @@ void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes)
 {
 	id = htole64(id);
 	pthread_mutex_lock(&c->lock);
-	if (!c->broken) {
+	if (!c->is_shut_down) {
 		mu_buf_put(&c->returns, &id, sizeof(id));
 		c->returned += bytes;
 		if (c->returned >= RETURN_BYTES || c->returns.len >= RETURN_IDS * sizeof(id)) {
@@ -289,7 +289,7 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 		mu_tensor_unref(t);
 	}
 	pthread_mutex_lock(&c->lock);
-	broken = c->broken;
+	broken = c->is_shut_down;
 	if (!broken) {
 		queue_returns(c);
 		enqueue(c, o);
@@ -306,10 +306,10 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 	return 0;
 }
 
-void stream_conn_break(struct stream_conn *c)
+void stream_conn_shutdown(struct stream_conn *c)
 {
 	pthread_mutex_lock(&c->lock);
-	c->broken = true;
+	c->is_shut_down = true;
 	while (c->first)
 		drop_first(c);
 	unlock(c);

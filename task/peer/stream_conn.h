@@ -50,7 +50,7 @@ struct stream_conn {
 	struct outgoing_frame *spent; /* written frames, to be freed without the lock */
 	struct mu_buf returns;        /* ids of unused imported tensors, not sent yet */
 	size_t returned;              /* bytes of these tensors */
-	bool broken, wants_out;
+	bool is_shut_down, wants_out;
 	struct mu_map steps; /* step id -> struct stream_step */
 };
 
@@ -71,7 +71,7 @@ struct stream_handlers {
 	/* Sets c->payload_at, the address for the payload, or c->skip. */
 	int (*on_tensor)(struct stream_conn *c, struct mu_span head, struct mu_err *err);
 	void (*on_payload)(struct stream_conn *c); /* the payload is complete */
-	void (*on_break)(struct stream_conn *c, const struct mu_err *why);
+	void (*on_close)(struct stream_conn *c, const struct mu_err *why);
 };
 extern const struct stream_handlers stream_handlers;
 
@@ -115,7 +115,8 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 void stream_conn_flush(struct stream_conn *c);
 /* Returns an imported tensor: with the next frame, or at once if many are pending. */
 void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes);
-void stream_conn_break(struct stream_conn *c); /* stops sending */
+/* Drops the frames that wait and shuts the socket down. */
+void stream_conn_shutdown(struct stream_conn *c);
 /* Reads and handles available frames; false with err if the connection has ended.  *more: the TLS
  * library has buffered data, for which the socket reports no event. */
 bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err);

@@ -128,14 +128,14 @@ static int loop_add(struct streams *s, struct stream_conn *c, struct mu_err *err
 /* ---- events ---- */
 
 /* Removes the connection from the loop, closes it and tells its handler the reason. */
-static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_err *why)
+static void close_conn(struct streams *s, struct stream_conn *c, const struct mu_err *why)
 {
 	unlink_conn(s, c);
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->fd, NULL);
-	stream_conn_break(c);
+	stream_conn_shutdown(c);
 	if (!atomic_load(&s->stopping))
 		mu_info("stream", "%s: %s", *c->task ? c->task : "unknown peer", why->msg);
-	s->handlers->on_break(c, why);
+	s->handlers->on_close(c, why);
 	stream_conn_unref(c);
 }
 
@@ -209,7 +209,7 @@ static void loop_on_event(struct streams *s, void *source, unsigned events)
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
 	if (!stream_conn_read(c, &more, &err))
-		end_conn(s, c, &err);
+		close_conn(s, c, &err);
 	else if (more)
 		read_again(s, c);
 }
@@ -217,7 +217,7 @@ static void loop_on_event(struct streams *s, void *source, unsigned events)
 /* ---- the thread ---- */
 
 /* Closes connections whose HELLO is late.  Returns the time until the next check. */
-static int close_late(struct streams *s)
+static int close_late_handshakes(struct streams *s)
 {
 	int64_t now = mu_clock_ms();
 	struct mu_err late;
@@ -238,7 +238,7 @@ static int close_late(struct streams *s)
 		pthread_mutex_unlock(&s->lock);
 		if (!c)
 			return wait;
-		end_conn(s, c, &late);
+		close_conn(s, c, &late);
 	}
 }
 
@@ -246,7 +246,7 @@ static int close_late(struct streams *s)
  * the next one; -1: none. */
 static int loop_run_timers(struct streams *s)
 {
-	int wait = s->n_handshakes ? close_late(s) : -1;
+	int wait = s->n_handshakes ? close_late_handshakes(s) : -1;
 	int64_t paused = s->accept_paused_until_ms - mu_clock_ms();
 
 	if (!s->accept_paused_until_ms)
@@ -393,7 +393,7 @@ void streams_stop(struct streams *s)
 	pthread_join(s->dialler, NULL);
 	mu_fail(&why, MU_UNAVAILABLE, "this task is shutting down");
 	while (s->conns)
-		end_conn(s, s->conns, &why);
+		close_conn(s, s->conns, &why);
 	loop_poll(s, 0);
 	stop_listening(s);
 }

@@ -20,7 +20,7 @@ static bool secured_stream(struct secured *s)
 	bool yes;
 
 	pthread_mutex_lock(&p->lock);
-	yes = p->conn && !p->conn->local && p->conn->tls && !p->conn->broken;
+	yes = p->conn && !p->conn->local && p->conn->tls && !p->conn->is_shut_down;
 	pthread_mutex_unlock(&p->lock);
 	return yes;
 }

@@ -54,7 +54,7 @@ static int const_run(struct kernel_call *c, struct mu_err *err)
 
 /* ---- placeholders ---- */
 
-static int placeholder(struct kernel_call *c, struct mu_err *err)
+static int fail_unfed_placeholder(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
 	enum mu_dtype dtype;
@@ -175,7 +175,7 @@ static const struct kernel rows[] = {
      .run = identity_forward},
     {"EnsureShape", .run = ensure_shape},
     {"Const", .run = const_run, .prepare = const_prepare, .release = const_release},
-    {"Placeholder PlaceholderV2", .run = placeholder},
+    {"Placeholder PlaceholderV2", .run = fail_unfed_placeholder},
     {"PlaceholderWithDefault", .run = placeholder_with_default},
     {"DeviceIndex", .run = device_index},
     {"FakeParam", .run = fake_param},
