@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Einsum op; einsum.h describes its reduction to products. */
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/columns.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/product.h"
 #include "task/kernels/linalg/einsum.h"
-#include "task/kernels/math/columns.h"
 
 struct matrix {
 	struct mu_tensor made; /* where it had to be transposed or summed */

@@ -9,9 +9,9 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/columns.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/math/checks.h"
-#include "task/kernels/math/columns.h"
 
 static void reduce_walk(const struct reduced_dims *f, int level, const struct reduce_loops *l,
 			size_t size, char *out, const char *in)

@@ -4,8 +4,8 @@
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/columns.h"
 #include "task/kernels/engine/loops/loops.h"
-#include "task/kernels/math/columns.h"
 #include "task/kernels/nn/checks.h"
 
 struct mu_axis_split bias_channels(const struct kernel_call *c)

@@ -3,7 +3,7 @@
  * their sum: the sums of the columns of 8192 by 32 are 2.3 x as fast, BiasAddGrad of 1024 by 10 is
  * 2.8 x as fast. For floats this is also more accurate, since fewer terms are added to each partial
  * sum. */
-#include "task/kernels/math/columns.h"
+#include "task/kernels/engine/loops/columns.h"
 
 enum { LONG = 1024 /* elements */, FEW = 4 /* long rows that are not worth it */ };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A matrix reduced to one row. */
-#ifndef MU_TASK_KERNELS_MATH_COLUMNS_H
-#define MU_TASK_KERNELS_MATH_COLUMNS_H
+#ifndef MU_TASK_KERNELS_ENGINE_LOOPS_COLUMNS_H
+#define MU_TASK_KERNELS_ENGINE_LOOPS_COLUMNS_H
 
 #include "task/kernels/engine/loops/loops.h"
 
