@@ -221,9 +221,9 @@ static bool has_status_page(const cJSON *pod)
 	       strcmp(field_text(task, "", ""), JOB_TENSORBOARD) != 0;
 }
 
-/* Reads the status of each running task; NULL if the caller may not.  The first task that does not
- * answer ends it: behind a NetworkPolicy each request would wait for its time limit.  *all_read is
- * false then. */
+/* Reads the status of the running tasks, of the first MAX_TASK_REQUESTS.  Returns NULL if the
+ * caller has no permission.  Stops at the first task that does not answer: behind a NetworkPolicy
+ * every request would run into its time limit.  *all_read is false if tasks were left out. */
 static cJSON *read_task_statuses(struct kube_client *c, const char *ns, const cJSON *pods,
 				 bool *all_read, struct mu_err *err)
 {
@@ -238,8 +238,12 @@ static cJSON *read_task_statuses(struct kube_client *c, const char *ns, const cJ
 		cJSON *status = NULL;
 		int rc;
 
-		if (!has_status_page(pod) || ++requests > MAX_TASK_REQUESTS)
+		if (!has_status_page(pod))
 			continue;
+		if (++requests > MAX_TASK_REQUESTS) {
+			*all_read = false;
+			break;
+		}
 		rc = cluster_get(c, &status, err, "/api/v1/namespaces/%s/pods/%s:8079/proxy/status",
 				 ns, name);
 		if (rc == 0)
@@ -275,7 +279,7 @@ static int explain(const struct cluster_job *about, struct mu_err *err)
 		mu_buf_puts(&left_out, " events");
 	tasks = read_task_statuses(about->client, about->ns, pods, &all_read, &mine);
 	if (!all_read)
-		mu_buf_puts(&left_out, " status of all tasks");
+		mu_buf_puts(&left_out, " the status of some tasks");
 	if (!tasks)
 		mu_buf_puts(&left_out, " pods/proxy");
 	explain_print(&out, job, pods, events, tasks, (double)time(NULL));

@@ -36,7 +36,7 @@ double field_number(const cJSON *object, const char *path, double otherwise)
 	return cJSON_IsNumber(n) && isfinite(n->valuedouble) ? n->valuedouble : otherwise;
 }
 
-/* Returns the value if it is an integer in the range of int64_t. */
+/* Returns the value without its fraction, or `otherwise` if its magnitude is 1e15 or more. */
 static int64_t whole_number(const cJSON *object, const char *path, int64_t otherwise)
 {
 	double n = field_number(object, path, (double)otherwise);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster logs: prints the logs of a job's tasks. With several tasks each line begins with its task.
+/* muster logs: prints the logs of a job's tasks. Each line begins with its task,
+ * unless the command names one task (worker/0).
  *
  * The main thread lists the job and its pods once a second. Each started container gets a thread
  * that streams its log. Lines are requested with timestamps, so that a broken stream resumes after
@@ -44,6 +45,7 @@ struct log_source {
 	_Atomic bool ended; /* the thread has ended */
 	int rc;             /* result of the stream */
 	struct mu_err err;
+	char zone[8]; /* of the timestamps: "Z" or "+02:00", as the container runtime writes it */
 	char last[STAMP_MAX],
 	    after[STAMP_MAX];    /* time of the last line; time at which the stream resumes */
 	unsigned n_last, n_skip; /* printed lines with that time; lines to skip */
@@ -64,17 +66,20 @@ static void print_line(struct log_source *s, const char *line, size_t len)
 	pthread_mutex_unlock(&l->printing);
 }
 
-/* Reads the timestamp of a line, without the zone, so that timestamps compare as strings. Returns 0
- * if there is none (a line of the kubelet itself). */
-static size_t read_stamp(char out[STAMP_MAX], const char *line, size_t len)
+/* Reads the timestamp of a line; its zone goes to s, so that timestamps compare as strings. Returns
+ * 0 if there is none (a line of the kubelet itself). */
+static size_t read_stamp(struct log_source *s, char out[STAMP_MAX], const char *line, size_t len)
 {
+	enum { SECONDS_END = sizeof("2026-01-01T00:00:00") - 1 };
 	const char *space = memchr(line, ' ', len);
 	size_t n = space ? (size_t)(space - line) : len;
 
 	if (n < 20 || n >= STAMP_MAX || !isdigit((unsigned char)line[0]) || line[10] != 'T')
 		return 0;
 	snprintf(out, STAMP_MAX, "%.*s", (int)n, line);
-	out[strcspn(out, "Z+")] = 0;
+	char *zone = out + SECONDS_END + strcspn(out + SECONDS_END, "Z+-");
+	snprintf(s->zone, sizeof(s->zone), "%s", *zone ? zone : "Z");
+	*zone = 0;
 	return n + (space != NULL);
 }
 
@@ -83,7 +88,7 @@ static int handle_line(void *arg, const char *line, size_t len, struct mu_err *e
 {
 	struct log_source *s = arg;
 	char stamp[STAMP_MAX];
-	size_t skip = read_stamp(stamp, line, len);
+	size_t skip = read_stamp(s, stamp, line, len);
 	int order = skip && s->after[0] ? strcmp(stamp, s->after) : 1;
 
 	if (order < 0 || (order == 0 && s->n_skip > 0)) {
@@ -128,7 +133,8 @@ static void put_path(struct mu_buf *out, const struct log_source *s)
 	if (l->previous)
 		mu_buf_puts(out, "&previous=true");
 	if (s->after[0]) /* whole seconds: skip the lines of that second that were printed */
-		mu_buf_printf(out, "&sinceTime=%.19sZ", s->after);
+		mu_buf_printf(out, "&sinceTime=%.19s%s%s", s->after, *s->zone == '+' ? "%2B" : "",
+			      s->zone + (*s->zone == '+'));
 	else if (l->tail >= 0)
 		mu_buf_printf(out, "&tailLines=%ld", l->tail);
 }

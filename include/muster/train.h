@@ -93,11 +93,11 @@ struct mu_progress {
 	int64_t step, target;
 	double loss, steps_per_second, examples_per_second;
 };
-/* Calls `tell` at most every `seconds`, when the target is reached, and at the end. Runs on the
+/* Calls `report` at most every `seconds`, when the target is reached, and at the end. Runs on the
  * training's thread. */
 struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t target, int batch,
-				 void (*tell)(void *arg, const struct mu_progress *p), void *arg);
-/* A `tell` function that prints one line to standard output: "progress step=… target=… loss=…
+				 void (*report)(void *arg, const struct mu_progress *p), void *arg);
+/* A `report` function that prints one line to standard output: "progress step=… target=… loss=…
  * steps_per_second=… examples_per_second=…" */
 void mu_print_progress(void *arg, const struct mu_progress *p);
 /* Fails the training with INVALID_ARGUMENT if loss is NaN or infinite. */

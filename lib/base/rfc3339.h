@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times in RFC 3339 form: "2026-01-31T23:59:59Z".  The functions of the C library are slow, because
- * they handle locales and time zones. */
+/* Times in RFC 3339 form: "2026-01-31T23:59:59Z". */
 #ifndef MU_LIB_BASE_RFC3339_H
 #define MU_LIB_BASE_RFC3339_H
 
@@ -13,7 +12,8 @@ bool mu_rfc3339_write(char out[MU_RFC3339], double seconds);
 /* The same with microseconds, as Kubernetes' MicroTime; writes the start of 1970 if the time is out
  * of range. */
 void mu_rfc3339_write_micro(char out[MU_RFC3339], double seconds);
-/* Ignores the time zone, which is "Z".  Returns 0 if text is NULL or invalid. */
+/* The text must be in UTC ("Z"), as Kubernetes writes it: the zone is not read.  Returns 0 if text
+ * is NULL or invalid. */
 double mu_rfc3339_read(const char *text);
 
 #endif

@@ -3,8 +3,8 @@
  *
  * It is read from JSON, {"ps": ["a:1", "b:2"], "worker": {"0": "c:3", "7": "d:4"}}, from TF_CONFIG,
  * {"cluster": …, "task": {"type": "worker", "index": 0}}, and from the flags --ps_hosts and so on.
- * Invalid addresses, duplicate indices and jobs without tasks are errors that name the entry.
- */
+ * Invalid addresses and duplicate indices are errors that name the entry.  A job with an empty list
+ * is ignored, as by TensorFlow; an empty --ps_hosts= is an error. */
 #ifndef MU_LIB_CLUSTER_CLUSTER_SPEC_H
 #define MU_LIB_CLUSTER_CLUSTER_SPEC_H
 

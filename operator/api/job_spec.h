@@ -69,8 +69,8 @@ struct job_spec {
 	const struct mu_doc_node *args;    /* likewise */
 	bool classic_flags; /* spec.program.classicFlags: append --ps_hosts … to the command */
 
-	/* ps first, then chief, worker, the rest by name, and TensorBoard, which is no task of the
-	 * cluster and does not affect the result of the job. */
+	/* In the order of their start: ps, chief, worker, others, evaluator, TensorBoard.
+	 * TensorBoard is no task of the cluster and does not affect the result of the job. */
 	struct task_spec tasks[JOB_MAX_TASKS];
 	unsigned n_tasks;
 

@@ -38,10 +38,9 @@ struct object *node_decode(enum object_kind kind, const cJSON *json, const struc
 		wanted[n->info.n_labels++].value = mu_arena_strdup(&n->arena, label->valuestring);
 	}
 	n->info.gpus = atoi(text_or_empty(at(status, "allocatable"), "nvidia.com/gpu"));
-	/* without the condition no kubelet has said anything yet */
-	n->info.lost =
-	    item_with(conditions, "type", "Ready") && !condition_is(conditions, "Ready", "True");
-	n->info.schedulable = !n->info.lost && !cJSON_IsTrue(at(at(json, "spec"), "unschedulable"));
+	n->info.lost = condition_is(conditions, "Ready", "Unknown");
+	n->info.schedulable = !n->info.lost && !condition_is(conditions, "Ready", "False") &&
+			      !cJSON_IsTrue(at(at(json, "spec"), "unschedulable"));
 	return &n->meta;
 }
 

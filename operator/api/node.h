@@ -16,7 +16,7 @@ struct node_info {
 	unsigned n_labels;
 	bool schedulable; /* not cordoned, ready */
 	int gpus;         /* allocatable nvidia.com/gpu */
-	bool lost;        /* its kubelet has not been heard of */
+	bool lost;        /* Ready is Unknown: its kubelet sends no heartbeats */
 };
 
 struct node {

@@ -117,8 +117,12 @@ static int create(struct reconcile *r, const struct plan_action *a, cJSON **out,
 	int rc = controller_send(r->controller, &rq, out, err);
 
 	cJSON_Delete(object);
-	if (rc == -MU_ALREADY_EXISTS && (rc = find_owned(r, kind, name, out, err)) == 0)
-		return 1;
+	if (rc == -MU_ALREADY_EXISTS) {
+		if ((rc = find_owned(r, kind, name, out, err)) == 0)
+			return 1;
+		if (rc == -MU_NOT_FOUND) /* it was deleted meanwhile */
+			rc = -MU_ABORTED;
+	}
 	if (rc == -MU_ABORTED) /* no watch event of this job comes when the other object goes */
 		requeue_at(r, r->now + BEING_DELETED_RETRY_S);
 	return report(r, kind, name, rc, err);
@@ -160,12 +164,9 @@ static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **o
 		controller_want(r->controller, kind);
 	if (rc != -MU_NOT_FOUND)
 		return rc;
-	event_record(r, true, "GangUnavailable",
-		     "this cluster has no podgroups of %s: install the scheduler or set "
-		     "run.gang: none",
-		     api);
-	return mu_fail(err, MU_INVALID_ARGUMENT, "no podgroups of %s in this cluster",
-		       api); /* a rejection: it becomes a condition */
+	mu_fail(err, MU_INVALID_ARGUMENT, "no podgroups of %s in this cluster", api);
+	event_record(r, true, "GangUnavailable", "%s; %s", err->msg, job_plan_advice(err->msg));
+	return -MU_INVALID_ARGUMENT; /* a rejection: it becomes a condition */
 }
 
 /* Records one event for all pods that this reconcile created. */

@@ -94,11 +94,12 @@ struct plan_pod {
 };
 
 enum action_kind {
-	ACTION_MAKE_SECRET,        /* this and the next two precede all others; one in a plan */
-	ACTION_ADD_CA,             /* likewise */
-	ACTION_ROTATE_CERTIFICATE, /* likewise */
-	ACTION_CHECK_SECRET,       /* created again under its name when it is gone */
-	ACTION_CREATE_SERVICE,     /* pod: TensorBoard's; NULL: the job's own */
+	/* actions on the Secret, executed by certs_apply: at most one, before all others */
+	ACTION_MAKE_SECRET,
+	ACTION_ADD_CA,
+	ACTION_ROTATE_CERTIFICATE,
+	ACTION_CHECK_SECRET,   /* creates it again, under its name, if it is missing */
+	ACTION_CREATE_SERVICE, /* pod: TensorBoard's; NULL: the job's own */
 	ACTION_CREATE_POLICY,
 	ACTION_PUT_GROUP,        /* index: its members */
 	ACTION_CREATE_POD,       /* pod */

@@ -3,7 +3,7 @@
  *
  * A client that crashes leaves its session open, and TensorFlow keeps such a session forever.  Here
  * a session is closed if it runs no step and no call has used it for `session_idle_ms`.  With more
- * than MANY sessions the limit is an hour, because clients then start and crash in a loop.
+ * than MANY_IDLE idle sessions the limit is an hour, because clients then start and crash in a loop.
  *
  * The timer thread only requests a sweep.  An offload thread does it, because closing a session
  * calls the other tasks.  master_stop waits for a running sweep, and no sweep starts after it. */
@@ -11,7 +11,7 @@
 #include "lib/base/log.h"
 #include "task/master/master.h"
 
-enum { MANY = 1000, MANY_IDLE_MS = 3600 * 1000, MAX_SWEEP_INTERVAL_MS = 60 * 1000 };
+enum { MANY_IDLE = 1000, MANY_IDLE_LIMIT_MS = 3600 * 1000, MAX_SWEEP_INTERVAL_MS = 60 * 1000 };
 
 static bool is_running(struct session *s)
 {
@@ -42,8 +42,8 @@ static struct session *take_one(struct master *m)
 		if (!oldest || s->used_ms < oldest->used_ms)
 			oldest = s;
 	}
-	if (n > MANY && limit > MANY_IDLE_MS)
-		limit = MANY_IDLE_MS;
+	if (n > MANY_IDLE && limit > MANY_IDLE_LIMIT_MS)
+		limit = MANY_IDLE_LIMIT_MS;
 	if (oldest && !m->stopping && now - oldest->used_ms >= limit)
 		mu_map_del(&m->sessions, oldest->handle);
 	else

@@ -114,7 +114,8 @@ void kernel_finish(struct kernel_call *c, const struct mu_err *err);
  * waits. It is called at most once, perhaps at once, from any thread, and must cause kernel_finish.
  * kernel_on_cancel returns false if the step has been cancelled already: cancel was called, and c
  * may be invalid.  kernel_uncancel returns true if cancel will not be called any more.  It returns
- * false if cancel has run or is running; then only cancel may finish the call. */
+ * false if cancel has run or is running; arg must stay valid until cancel returns.  The kernel's
+ * own lock decides which of the two finishes the call: exactly one may. */
 bool kernel_on_cancel(struct kernel_call *c, void (*cancel)(void *arg), void *arg);
 bool kernel_uncancel(struct kernel_call *c);
 

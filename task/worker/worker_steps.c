@@ -92,20 +92,24 @@ static void worker_step_ended(void *arg, const struct mu_err *err)
 	running_unref(r);
 }
 
-/* Adds r to the running steps.  Returns false if its step already runs on this task. */
-static bool add_running(struct worker *w, struct running *r)
+/* Adds r to the running steps.  Fails if its step already runs on this task, or the task stops. */
+static int add_running(struct worker *w, struct running *r, struct mu_err *err)
 {
-	bool ok;
+	int rc = 0;
 
 	pthread_mutex_lock(&w->lock);
-	ok = !mu_map_get_n(&w->steps, &r->step_id, sizeof(r->step_id));
-	if (ok) {
+	if (w->stopping) {
+		rc = mu_fail(err, MU_UNAVAILABLE, "%s is shutting down", w->rt->task_prefix);
+	} else if (mu_map_get_n(&w->steps, &r->step_id, sizeof(r->step_id))) {
+		rc = mu_fail(err, MU_ABORTED, "Step %lld already runs on this task",
+			     (long long)r->step_id);
+	} else {
 		mu_map_put_n(&w->steps, &r->step_id, sizeof(r->step_id), r);
 		w->n_running++;
 		w->n_steps++;
 	}
 	pthread_mutex_unlock(&w->lock);
-	return ok;
+	return rc;
 }
 
 void worker_start_step(struct worker *w, struct executor *e, struct peers *renamed,
@@ -126,9 +130,7 @@ void worker_start_step(struct worker *w, struct executor *e, struct peers *renam
 			      .done = done,
 			      .arg = arg};
 	r->rendezvous = rendezvous_table_get(w->rt->steps, run->step_id);
-	if (!add_running(w, r)) {
-		mu_fail(&err, MU_ABORTED, "Step %lld already runs on this task",
-			(long long)run->step_id);
+	if (add_running(w, r, &err)) {
 		executor_unref(e);
 		rendezvous_unref(r->rendezvous);
 		free(r);

@@ -305,13 +305,13 @@ static void followed_logs__have_each_line_once(void **state)
 	pid = start(argv, &fd);
 	WAIT_UNTIL(api_server_seen(server, "GET " PODS) >= 1);
 	api_server_log(server, "small-worker-0",
-		       "2026-01-01T00:00:01.25Z one\n2026-01-01T00:00:01.5Z two\n"
-		       "2026-01-01T00:00:01.5Z two again\n",
+		       "2026-01-01T00:00:01.25+02:00 one\n2026-01-01T00:00:01.5+02:00 two\n"
+		       "2026-01-01T00:00:01.5+02:00 two again\n",
 		       false);
 	api_server_fail(server, "small-worker-0/log", API_CUT, 0, 0, 1);
 	patch_pod("small-worker-0", "running");
-	WAIT_UNTIL(api_server_seen(server, "sinceTime=2026-01-01T00:00:01Z") == 1);
-	api_server_log(server, "small-worker-0", "2026-01-01T00:00:01.625Z three\n", true);
+	WAIT_UNTIL(api_server_seen(server, "sinceTime=2026-01-01T00:00:01%2B02:00") == 1);
+	api_server_log(server, "small-worker-0", "2026-01-01T00:00:01.625+02:00 three\n", true);
 	patch_pod("small-worker-0", "terminated");
 	WAIT_UNTIL(api_server_seen(server, "GET " PODS) >= 4);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods as the operator reads them: phase, exit code, reason and message. */
+/* Pods and nodes as the operator reads them: phase, exit code, reason and message. */
 #include "tests/test.h"
 
 #include <string.h>
 
 #include "operator/api/kinds.h"
+#include "operator/api/node.h"
 #include "operator/api/pod.h"
 
 static struct pod *decode(const char *text)
@@ -203,9 +204,34 @@ static void pod__that_was_deleted__was_killed_unless_it_had_ended_before(void **
 	}
 }
 
+/* Kubernetes sets Ready to Unknown when the heartbeats stop.  A kubelet that reports False lives.
+ */
+static void node__is_lost_only_without_heartbeats(void **state)
+{
+	static const struct {
+		const char *ready;
+		bool lost, schedulable;
+	} cases[] = {{"True", false, true}, {"False", false, false}, {"Unknown", true, false}};
+
+	for (size_t i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *text =
+		    mu_xasprintf("{\"metadata\":{\"name\":\"n\"},\"status\":{\"conditions\":[{"
+				 "\"type\":\"Ready\",\"status\":\"%s\"}]}}",
+				 cases[i].ready);
+		cJSON *json = cJSON_Parse(text);
+		struct node *n = (struct node *)node_decode(KIND_NODE, json, NULL);
+
+		assert_int_equal(n->info.lost, cases[i].lost);
+		assert_int_equal(n->info.schedulable, cases[i].schedulable);
+		object_unref(n);
+		cJSON_Delete(json);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(node__is_lost_only_without_heartbeats),
 	    cmocka_unit_test(pods__are_decoded_to_phase_exit_code_and_reason),
 	    cmocka_unit_test(pod__with_a_sidecar__has_the_state_of_its_first_container),
 	    cmocka_unit_test(message__of_a_pod_that_failed__is_the_last_line_that_it_wrote),
