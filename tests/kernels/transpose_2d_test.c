@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "task/kernels/engine/loops/columns.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/transpose_2d.h"
-#include "task/kernels/math/columns.h"
 
 enum { MOST = 150 };
 
