@@ -204,29 +204,62 @@ static int add_rets(struct body *b, struct mu_arena *scratch)
 	return rc;
 }
 
-/* In how many loops each node is. */
+/* The users of each node: those of node i are users[first[i]] to users[first[i + 1] - 1]. */
+static unsigned *list_users(const struct mu_graph *g, struct mu_arena *scratch, unsigned **users)
+{
+	unsigned *first = MU_ARENA_ARRAY(scratch, unsigned, g->n_nodes + 2);
+
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		for (unsigned k = 0; k < g->nodes[i]->n_inputs + g->nodes[i]->n_controls; k++)
+			first[g->nodes[i]->inputs[k].node->id + 2]++;
+	for (unsigned i = 2; i < g->n_nodes + 2; i++)
+		first[i] += first[i - 1];
+	*users = MU_ARENA_ARRAY(scratch, unsigned, first[g->n_nodes + 1] + 1);
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		for (unsigned k = 0; k < g->nodes[i]->n_inputs + g->nodes[i]->n_controls; k++)
+			(*users)[first[g->nodes[i]->inputs[k].node->id + 1]++] = i;
+	return first;
+}
+
+static int loop_depth(const struct mu_node *n, const int *depth)
+{
+	int d = 0;
+
+	for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
+		if (depth[n->inputs[k].node->id] > d)
+			d = depth[n->inputs[k].node->id];
+	if (mu_node_has_flag(n, MU_OP_ENTER))
+		return d + 1;
+	return d && mu_node_has_flag(n, MU_OP_EXIT) ? d - 1 : d;
+}
+
+/* In how many loops each node is.  A depth only grows, MOST_NESTED_LOOPS times at most, so the work
+ * is linear in the edges. */
 static int *loop_depths(const struct mu_graph *g, struct mu_arena *scratch)
 {
 	int *depth = MU_ARENA_ARRAY(scratch, int, g->n_nodes + 1);
+	unsigned *todo = MU_ARENA_ARRAY(scratch, unsigned, g->n_nodes + 1), n_todo = 0, *users;
+	bool *listed = MU_ARENA_ARRAY(scratch, bool, g->n_nodes + 1);
+	const unsigned *first = list_users(g, scratch, &users);
 
-	for (bool changed = true; changed;) {
-		changed = false;
-		for (unsigned i = 0; i < g->n_nodes; i++) {
-			const struct mu_node *n = g->nodes[i];
-			int d = 0;
-
-			for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
-				if (depth[n->inputs[k].node->id] > d)
-					d = depth[n->inputs[k].node->id];
-			if (mu_node_has_flag(n, MU_OP_ENTER))
-				d++;
-			else if (d && mu_node_has_flag(n, MU_OP_EXIT))
-				d--;
-			if (d > depth[i] && d <= MOST_NESTED_LOOPS) {
-				depth[i] = d;
-				changed = true;
-			}
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		if (mu_node_has_flag(g->nodes[i], MU_OP_ENTER)) {
+			todo[n_todo++] = i;
+			listed[i] = true;
 		}
+	while (n_todo) {
+		unsigned i = todo[--n_todo];
+		int d = loop_depth(g->nodes[i], depth);
+
+		listed[i] = false;
+		if (d <= depth[i] || d > MOST_NESTED_LOOPS)
+			continue;
+		depth[i] = d;
+		for (unsigned k = first[i]; k < first[i + 1]; k++)
+			if (!listed[users[k]]) {
+				todo[n_todo++] = users[k];
+				listed[users[k]] = true;
+			}
 	}
 	return depth;
 }
@@ -236,6 +269,8 @@ static bool *end_after_stateful(struct body *b, struct mu_node *end, struct mu_a
 {
 	const int *depth = loop_depths(b->g, scratch);
 	bool *kept = MU_ARENA_ARRAY(scratch, bool, b->g->n_nodes);
+	struct mu_input *after = MU_ARENA_ARRAY(scratch, struct mu_input, b->g->n_nodes);
+	unsigned n_after = 0;
 	bool in_loop = false;
 
 	for (unsigned i = b->n_args; i < end->id; i++) {
@@ -245,11 +280,16 @@ static bool *end_after_stateful(struct body *b, struct mu_node *end, struct mu_a
 		kept[i] = depth[i] > 0;
 		in_loop |= kept[i];
 		if (!kept[i])
-			mu_node_add_control(b->g, end, n);
+			after[n_after++].node = n;
 	}
-	for (unsigned i = b->n_args; in_loop && i < end->id; i++)
-		if (depth[i] == 0 && mu_node_has_flag(b->g->nodes[i], MU_OP_EXIT))
-			mu_node_add_control(b->g, end, b->g->nodes[i]);
+	for (unsigned i = b->n_args; in_loop && i < end->id; i++) {
+		struct mu_node *n = b->g->nodes[i];
+		bool is_stateful = n->def && n->def->flags & MU_OP_STATEFUL;
+		if (depth[i] == 0 && !is_stateful && mu_node_has_flag(n, MU_OP_EXIT))
+			after[n_after++].node = n;
+	}
+	/* mu_node_add_control would search the inputs of end for each node. */
+	mu_node_set_inputs(b->g, end, NULL, 0, after, n_after);
 	return kept;
 }
 
@@ -271,8 +311,11 @@ static int body_add_end(struct body *b, struct mu_arena *scratch, bool **kept)
 		for (e = mu_pb_of(f.bytes); mu_pb_next(&e, &g);)
 			if (g.number == 2)
 				v = g.bytes;
-		if (!(rc = resolve(b, "control_ret", v, &in)))
-			mu_node_add_control(b->g, end, in.node);
+		if ((rc = resolve(b, "control_ret", v, &in)))
+			break;
+		if (!strcmp(in.node->op, "_Retval")) /* not a node of the function */
+			return fail_unknown_input(b, "control_ret", v);
+		mu_node_add_control(b->g, end, in.node);
 	}
 	*kept = rc || any || b->only_outputs ? NULL : end_after_stateful(b, end, scratch);
 	return rc;
@@ -299,6 +342,10 @@ static int read_nodes(struct body *b)
 		if (f.number == F_NODE && f.type == MU_PB_BYTES &&
 		    !(rc = mu_graph_parse_node(b->g, f.bytes, &budget, b->err))) {
 			const struct mu_node *n = b->g->nodes[b->g->n_nodes - 1];
+			if (!strcmp(n->op, "_Arg") || !strcmp(n->op, "_Retval"))
+				return mu_fail(b->err, MU_INVALID_ARGUMENT,
+					       "node '%s': a function may not have the op %s",
+					       n->name, n->op);
 			rc = fill_placeholders(b, n, n->attrs, n->n_attrs);
 		}
 	for (unsigned i = b->n_args; i < b->g->n_nodes && !rc; i++)

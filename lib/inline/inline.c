@@ -25,8 +25,8 @@ static struct mu_node *start_of(struct inliner *x, const struct mu_node *call)
 
 	if (call->n_controls) {
 		start = mu_graph_add_unique(x->g, name, "NoOp", call->device, NULL, 0);
-		for (unsigned k = 0; k < call->n_controls; k++)
-			mu_node_add_control(x->g, start, call->inputs[call->n_inputs + k].node);
+		mu_node_set_inputs(x->g, start, NULL, 0, call->inputs + call->n_inputs,
+				   call->n_controls);
 	}
 	for (unsigned k = 0; x->has_branches && !start && k < call->n_inputs; k++) {
 		struct mu_input in = call->inputs[k];
@@ -184,23 +184,39 @@ static int expand_node(struct inliner *x, struct mu_node *n, bool *is_call)
 
 /* ---- the end ---- */
 
+/* The input that the call's output or end node stands for; one step of the way. */
+static struct mu_input *replacement_of(struct mu_input *in, struct mu_input *end)
+{
+	struct expansion *e = in->node->user;
+
+	if (in->port != MU_CONTROL)
+		return (unsigned)in->port < e->n_outs ? &e->outs[in->port] : NULL;
+	*end = (struct mu_input){e->end, MU_CONTROL};
+	return end;
+}
+
+/* Each output of a call on the way is set to the result, so that a chain of calls is followed once
+ * and not for each user. */
 static int redirect_input(struct inliner *x, struct mu_input *in)
 {
-	for (unsigned hops = 0; in->node->user; hops++) {
-		const struct expansion *e = in->node->user;
+	struct mu_input at = *in, end, *next;
+
+	for (unsigned hops = 0; at.node->user; hops++) {
 		if (hops > x->g->n_nodes)
 			return mu_fail(x->err, MU_INVALID_ARGUMENT,
-				       "function calls near node '%s' form a cycle",
-				       in->node->name);
-		if (in->port != MU_CONTROL && (unsigned)in->port >= e->n_outs)
+				       "function calls near node '%s' form a cycle", at.node->name);
+		if (!(next = replacement_of(&at, &end)))
 			return mu_fail(x->err, MU_INVALID_ARGUMENT,
-				       "output %d of '%s' does not exist, it has %u", in->port,
-				       in->node->name, e->n_outs);
-		if (in->port == MU_CONTROL)
-			in->node = e->end;
-		else
-			*in = e->outs[in->port];
+				       "output %d of '%s' does not exist, it has %u", at.port,
+				       at.node->name, ((struct expansion *)at.node->user)->n_outs);
+		at = *next;
 	}
+	for (struct mu_input way = *in; way.node->user;) {
+		next = replacement_of(&way, &end);
+		way = *next;
+		*next = at;
+	}
+	*in = at;
 	return 0;
 }
 

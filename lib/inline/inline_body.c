@@ -9,7 +9,7 @@
 #include "lib/graph/device_name.h"
 #include "lib/inline/inliner.h"
 
-enum { MAX_DEPTH = 64, MAX_NODES = 1 << 22 };
+enum { MAX_DEPTH = 64, MAX_NODES = 1 << 20, MAX_NAME_BYTES = 256 << 20 };
 
 /* Missing fields of a body node's device come from the call's device. */
 static void merge_device(struct inliner *x, const struct call_site *s, struct mu_node *n)
@@ -160,6 +160,11 @@ static int copy_body(struct inliner *x, const struct call_site *s, struct mu_gra
 		const char *name = mu_arena_printf(&x->scratch, "%s/%s", s->name, n->name);
 		while (mu_graph_find(x->g, name))
 			name = mu_arena_printf(&x->scratch, "%s_", name);
+		if ((x->name_bytes += strlen(name)) > MAX_NAME_BYTES)
+			return mu_fail(x->err, MU_RESOURCE_EXHAUSTED,
+				       "the names of the nodes of inlined functions have more than "
+				       "%d bytes",
+				       MAX_NAME_BYTES);
 		struct mu_node *copy = mu_graph_copy_node_as(x->g, n, name);
 		keep_resource_name(x, n, copy);
 		merge_device(x, s, copy);

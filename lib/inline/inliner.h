@@ -12,6 +12,7 @@ struct inliner {
 	unsigned depth;        /* of the current call */
 	unsigned char *depths; /* by node id; 0 from n_depths on */
 	unsigned n_depths;
+	size_t name_bytes; /* of the nodes of the bodies */
 	struct mu_err *err;
 };
 

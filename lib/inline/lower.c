@@ -19,12 +19,15 @@
 
 #include "lib/inline/inliner.h"
 
+enum { FEW_CONTROLS = 4 };
+
 struct lowering {
 	struct inliner *x;
 	const struct mu_node *call;
 	enum mu_dtype *types; /* of the loop variables or branch inputs */
 	unsigned n;           /* number of these */
 	const struct mu_input *in;
+	struct mu_node *start; /* has the call's control inputs, if these are many */
 };
 
 bool call_is_lowered(const struct mu_node *call)
@@ -61,11 +64,22 @@ static const struct mu_func *function_attr(const struct lowering *w, const char 
 	return NULL;
 }
 
-/* Adds the call's control inputs to n. */
-static void add_call_controls(const struct lowering *w, struct mu_node *n)
+/* Adds the call's control inputs to n.  Many of them go to one node first: each loop variable would
+ * have all of them. */
+static void add_call_controls(struct lowering *w, struct mu_node *n)
 {
+	const struct mu_input *controls = w->call->inputs + w->call->n_inputs;
+
+	if (w->call->n_controls > FEW_CONTROLS && !w->start) {
+		w->start = lower_add_node(w, "start", 0, "NoOp", MU_DT_INVALID, NULL, 0);
+		mu_node_set_inputs(w->x->g, w->start, NULL, 0, controls, w->call->n_controls);
+	}
+	if (w->start) {
+		mu_node_add_control(w->x->g, n, w->start);
+		return;
+	}
 	for (unsigned k = 0; k < w->call->n_controls; k++)
-		mu_node_add_control(w->x->g, n, w->call->inputs[w->call->n_inputs + k].node);
+		mu_node_add_control(w->x->g, n, controls[k].node);
 }
 
 static struct mu_input as_bool(const struct lowering *w, struct mu_input in, enum mu_dtype type)
@@ -130,8 +144,8 @@ static void lower_add_end(const struct lowering *w, const struct branch_choice *
 	mu_node_add_control(w->x->g, out->end, ran);
 }
 
-static int lower_branch(const struct lowering *w, const struct branch_choice *c,
-			enum mu_dtype by_type, struct expansion *out)
+static int lower_branch(struct lowering *w, const struct branch_choice *c, enum mu_dtype by_type,
+			struct expansion *out)
 {
 	struct mu_arena *a = &w->x->scratch;
 	struct expansion *e = MU_ARENA_ARRAY(a, struct expansion, c->n);
@@ -216,7 +230,7 @@ struct loop {
 	bool counted;
 };
 
-static void add_enters(const struct lowering *w, struct loop *l)
+static void add_enters(struct lowering *w, struct loop *l)
 {
 	const struct mu_attr *parallel = mu_node_attr(w->call, "parallel_iterations");
 
@@ -382,7 +396,7 @@ static struct mu_input add_not_reached_test(const struct lowering *w, const char
 }
 
 /* Adds a check that fails the step if the loop would never end. */
-static struct mu_node *add_check(const struct lowering *w)
+static struct mu_node *add_check(struct lowering *w)
 {
 	struct mu_input none[2] = {w->in[INDEX], w->in[LIMIT]}, either[2], seen[1 + COUNTED];
 	enum mu_dtype types[COUNTED] = {MU_INT32, MU_INT32, MU_INT32};

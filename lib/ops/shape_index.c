@@ -89,7 +89,11 @@ int shape_strided_slice(struct mu_shape_ctx *c, struct mu_err *err)
 	if (in->rank < 0 || spec->rank != 1 || spec->dim[0] < 0 || spec->dim[0] > 2 * MU_MAX_RANK)
 		return 0;
 	int n = (int)spec->dim[0];
-	ellipsis &= ((int64_t)1 << n) - 1;
+	if (n < 63)
+		ellipsis &= ((int64_t)1 << n) - 1;
+	if (ellipsis & (ellipsis - 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Multiple ellipses in slice spec not allowed");
 	for (int i = 0; i < n; i++)
 		used += !((add | ellipsis) >> i & 1);
 	if (used > in->rank)

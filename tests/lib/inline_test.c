@@ -283,6 +283,24 @@ static void function_body__with_an_unknown_output__is_invalid(void **state)
 	}
 }
 
+/* Inlining gives _Arg and _Retval a meaning of their own. */
+static void function_body__with_args_or_retvals__is_invalid(void **state)
+{
+	static const char *const ops[] = {"_Arg", "_Retval"};
+
+	for (unsigned i = 0; i < MU_COUNT(ops); i++) {
+		MU_AUTO_BUF library = {0};
+		struct mu_buf nodes = {0};
+		struct mu_err err;
+		put_function(&library, "bad", ops[i], "x");
+		put_node(&nodes, "in", "Placeholder", NULL);
+		put_node(&nodes, "call", "bad", "in");
+		MU_AUTO(mu_graph_free) struct mu_graph *g = graph_of(&nodes, &library);
+		assert_fails(mu_graph_inline(g, &err), &err, MU_INVALID_ARGUMENT,
+			     "node 'inner': a function may not have the op _");
+	}
+}
+
 /* A node with the function "f" as `attr`, a list of types for each of `lists`; its inputs are
  * `firsts` placeholders of type `first`, then "in". */
 static struct mu_node *add_call(struct mu_graph *g, const char *op, const char *attr,
@@ -443,6 +461,7 @@ int main(void)
 	    cmocka_unit_test(function__that_calls_itself__is_rejected),
 	    cmocka_unit_test(function_calls__in_a_cycle__are_rejected),
 	    cmocka_unit_test(function_body__with_an_unknown_output__is_invalid),
+	    cmocka_unit_test(function_body__with_args_or_retvals__is_invalid),
 	    cmocka_unit_test(remote_call__to_a_computed_device__is_unimplemented),
 	    cmocka_unit_test(remote_call__to_a_constant_device__runs_on_that_device),
 	    cmocka_unit_test(
