@@ -388,6 +388,9 @@ def make():
     yield Case("OnesLike", {"x": rng.rand(3) > 0.5})
     for t in (I, L, F):
         yield Case("Range", {"start": scalar(3, t), "limit": scalar(18, t), "delta": scalar(4, t)})
+    for t in REALS:  # the type of the division decides the size
+        for limit in (0.3, 0.6, 1.1, 1.7):
+            yield Case("Range", {"start": scalar(0, t), "limit": scalar(limit, t), "delta": scalar(0.1, t)})
     yield Case("Range", {"start": scalar(5), "limit": scalar(0), "delta": scalar(-2)})
     yield Case("Range", {"start": scalar(5), "limit": scalar(0), "delta": scalar(2)})
     yield Case("Range", {"start": scalar(0), "limit": np.array([[3]], I), "delta": scalar(1)})

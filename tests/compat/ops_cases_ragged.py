@@ -19,7 +19,8 @@ def ranges():
         for starts, limits, deltas in ((one(0, 1), one(3), one(1, 1)), (one(0), one(3), one(0)), (one(0).reshape(1, 1), one(1), one(1))):
             yield Case("RaggedRange", {"starts": starts, "limits": limits, "deltas": deltas}, attrs)
     yield Case("RaggedRange", {"starts": scalar(2**31 - 3), "limits": scalar(2**31 - 1), "deltas": scalar(1)})
-    yield Case("RaggedRange", {"starts": scalar(0.0, F), "limits": scalar(1.0, F), "deltas": scalar(0.1, F)})
+    for limit in (0.3, 0.6, 1.0):
+        yield Case("RaggedRange", {"starts": scalar(0.0, F), "limits": scalar(limit, F), "deltas": scalar(0.1, F)})
 
 
 def gathers():

@@ -95,8 +95,11 @@ static int range_check(const double v[3], bool reversed, double count, struct mu
 /* The number of values of a range; exact for integers that no double equals. */
 static int range_count(struct kernel_call *c, const double v[3], int64_t *n, struct mu_err *err)
 {
-	double count = ceil(fabs((v[1] - v[0]) / v[2]));
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
+	/* TensorFlow divides floats as floats: 0.3f / 0.1f is 3, and more than 3 as double */
+	double count = t == MU_FLOAT
+			   ? (double)ceilf(fabsf(((float)v[1] - (float)v[0]) / (float)v[2]))
+			   : ceil(fabs((v[1] - v[0]) / v[2]));
 	int64_t i[3];
 
 	if (t != MU_INT32 && t != MU_INT64) {

@@ -60,7 +60,8 @@ static int count_collect(const struct kernel_call *c, struct counts *s,
 			s->entries[s->n++] = (struct entry){row, value, i};
 	}
 	qsort(s->entries, (size_t)s->n, sizeof *s->entries, count_order);
-	s->columns = most >= 0 ? most : largest + 1 > least ? largest + 1 : least;
+	const int64_t past = (int64_t)((uint64_t)largest + 1); /* wraps around, as in TensorFlow */
+	s->columns = most >= 0 ? most : past > least ? past : least;
 	return 0;
 }
 

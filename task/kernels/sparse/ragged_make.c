@@ -56,6 +56,14 @@ static double count_real(double start, double limit, double delta)
 							     : ceil(fabs((limit - start) / delta));
 }
 
+/* As float: 0.3f / 0.1f is 3, and more than 3 as double. */
+static double count_single(float start, float limit, float delta)
+{
+	return (delta > 0 ? start >= limit : start <= limit)
+		   ? 0
+		   : (double)ceilf(fabsf((limit - start) / delta));
+}
+
 #define AT(T, i, row) MU_DATA(T, kernel_in(c, i))[r->each[i] ? (row) : 0]
 #define RANGES(T, count)                                                                           \
 	static double count_##T(const struct kernel_call *c, const struct ranges *r, int64_t row)  \
@@ -75,7 +83,7 @@ static double count_real(double start, double limit, double delta)
 	}
 RANGES(int32_t, count_whole)
 RANGES(int64_t, count_whole)
-RANGES(float, count_real)
+RANGES(float, count_single)
 RANGES(double, count_real)
 
 static const struct {
