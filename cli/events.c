@@ -132,15 +132,14 @@ static void draw_curve(const struct series *s, float least, float most)
 
 	for (size_t c = 0; c < columns; c++) {
 		size_t from = c * s->n / columns, to = (c + 1) * s->n / columns;
-		double sum = 0;
-		int level = 0;
+		double sum = 0, level = 0; /* of 8 bars */
 
 		for (size_t i = from; i < to; i++)
 			sum += (double)s->values[i];
 		if (most > least)
-			level = (int)((sum / (double)(to - from) - (double)least) /
-				      (double)(most - least) * 7.999);
-		fputs(bars[level < 0 ? 0 : level > 7 ? 7 : level], stdout);
+			level = (sum / (double)(to - from) - (double)least) /
+				(double)(most - least) * 7.999;
+		fputs(bars[level > 0 ? (int)fmin(level, 7) : 0], stdout);
 	}
 }
 

@@ -102,6 +102,8 @@ static int stream_push_shared(struct stream_conn *c, int64_t step_id, const char
 	MU_AUTO_BUF b = {0};
 	int rc = stream_shared_write(&b, step_id, key, &shape, &handle, err);
 
+	if (rc)
+		exporter_remove(c->exporter, handle.id);
 	return rc ? rc : stream_conn_send(c, &b, NULL, 0, err);
 }
 
@@ -400,7 +402,7 @@ static int check_step(struct stream_conn *c, bool *wanted, struct mu_err *err)
 				     MAX_EARLY_STEPS);
 	}
 	if (s && !c->dialled && !s->running) {
-		s->early_bytes += c->header.payload_len;
+		s->early_bytes += c->header.payload_len + c->header.head_len;
 		if (s->early_bytes > MAX_EARLY_BYTES)
 			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
 				     "more than %zu bytes for a step without a RUN",
@@ -420,6 +422,20 @@ static int on_shared(struct stream_conn *c, const struct stream_tensor *t, struc
 	if (!rc && c->skip)
 		mu_tensor_unref(&c->tensor); /* returned at once */
 	return rc;
+}
+
+/* The memory for a TensorProto: as much as the other side says, which there may not be. */
+static int make_proto_room(struct stream_conn *c, struct mu_err *err)
+{
+	size_t n = c->header.payload_len;
+	char *room = realloc(c->proto.data, n + 1);
+
+	if (!room)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a tensor of %zu bytes",
+			       n);
+	c->proto = (struct mu_buf){room, n, n + 1};
+	c->payload_at = room;
+	return 0;
 }
 
 static int on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *err)
@@ -449,11 +465,8 @@ static int on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *
 	} else if (!c->skip && t.raw) {
 		rc = mu_tensor_new(&c->tensor, t.dtype, &t.shape, err);
 		c->payload_at = rc ? NULL : c->tensor.data;
-	} else if (!c->skip && c->header.payload_len) {
-		mu_buf_clear(&c->proto);
-		mu_buf_reserve(&c->proto, c->header.payload_len);
-		c->proto.len = c->header.payload_len;
-		c->payload_at = c->proto.data;
+	} else if (!c->skip && (c->header.flags & STREAM_PROTO)) {
+		rc = make_proto_room(c, err);
 	}
 	if (rc)
 		return rc;

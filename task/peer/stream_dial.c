@@ -162,10 +162,13 @@ struct stream_conn *stream_dial(struct stream_peer *p, struct mu_err *err)
 void stream_dial_later(struct stream_peer *p)
 {
 	struct streams *s = p->owner;
+	struct stream_peer **last = &s->to_dial;
 
 	pthread_mutex_lock(&s->lock);
-	p->next = s->to_dial;
-	s->to_dial = p;
+	while (*last) /* in order: a peer that never answers must not keep the others from a turn */
+		last = &(*last)->next;
+	p->next = NULL;
+	*last = p;
 	pthread_cond_signal(&s->queued);
 	pthread_mutex_unlock(&s->lock);
 }

@@ -139,22 +139,29 @@ struct shm_handle exporter_add(struct stream_exporter *l, struct mu_tensor *t)
 	return handle;
 }
 
+bool exporter_remove(struct stream_exporter *l, uint64_t id)
+{
+	struct export *export;
+
+	pthread_mutex_lock(&l->lock);
+	export = mu_map_del_n(&l->exports, &id, sizeof(id));
+	pthread_mutex_unlock(&l->lock);
+	if (export)
+		free_export(export);
+	return export != NULL;
+}
+
 int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_err *err)
 {
 	for (; ids.len >= sizeof(uint64_t); ids.data += 8, ids.len -= 8) {
-		struct export *export;
 		uint64_t id;
 
 		memcpy(&id, ids.data, sizeof(id));
 		id = le64toh(id);
-		pthread_mutex_lock(&l->lock);
-		export = mu_map_del_n(&l->exports, &id, sizeof(id));
-		pthread_mutex_unlock(&l->lock);
-		if (!export)
+		if (!exporter_remove(l, id))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "tensor %llu was returned but not exported",
 				       (unsigned long long)id);
-		free_export(export);
 	}
 	return 0;
 }

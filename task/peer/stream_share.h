@@ -25,6 +25,8 @@ void exporter_free(struct stream_exporter *l);
 bool exporter_accepts(const struct mu_tensor *t);
 /* Exports t, which it takes. */
 struct shm_handle exporter_add(struct stream_exporter *l, struct mu_tensor *t);
+/* Releases an exported tensor; false: there is none of this id. */
+bool exporter_remove(struct stream_exporter *l, uint64_t id);
 /* Releases returned tensors; ids have 8 bytes each. */
 int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_err *err);
 size_t exporter_bytes(struct stream_exporter *l);

@@ -42,7 +42,8 @@ static int check_unix(const char *path, struct mu_err *err)
 		    "cannot listen on unix:%.200s: the path of a socket has at most %zu bytes",
 		    path, sizeof(a.sun_path) - 1);
 	strcpy(a.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/* connect() to a listener whose backlog is full would wait; so it fails with EAGAIN */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return mu_fail_errno(err, errno, "cannot listen on unix:%s", path);
 	taken = lstat(path, &st) == 0 &&
