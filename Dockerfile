@@ -36,11 +36,11 @@ USER 65532:65532
 WORKDIR /tmp
 ENTRYPOINT ["/usr/local/bin/muster-operator"]
 
-# ---- task: task server, ready-made trainer, CPU kernels of every variant ------------------------
+# ---- task: task server, built-in trainer, CPU kernels of every variant ------------------------
 FROM scratch AS task
 ARG VERSION=0.1.0
 ARG REVISION=unknown
-LABEL org.opencontainers.image.title="Muster task: task server and ready-made trainer, CPU" \
+LABEL org.opencontainers.image.title="Muster task: task server and built-in trainer, CPU" \
       org.opencontainers.image.version=$VERSION org.opencontainers.image.revision=$REVISION \
       org.opencontainers.image.licenses=Apache-2.0
 COPY --from=build /out/task/ /
@@ -73,7 +73,7 @@ RUN IMAGE_REVISION=$REVISION IMAGE_CREATED=$CREATED tools/images rootfs task-cud
 FROM scratch AS task-cuda
 ARG VERSION=0.1.0
 ARG REVISION=unknown
-LABEL org.opencontainers.image.title="Muster task: task server and ready-made trainer, CPU and GPU" \
+LABEL org.opencontainers.image.title="Muster task: task server and built-in trainer, CPU and GPU" \
       org.opencontainers.image.version=$VERSION org.opencontainers.image.revision=$REVISION \
       org.opencontainers.image.licenses=Apache-2.0
 COPY --from=build-cuda /out/task-cuda/ /

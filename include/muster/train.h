@@ -188,7 +188,7 @@ struct mu_session *mu_monitored_session(struct mu_monitored *m);
 /* Calls `end` of the hooks (unless the training failed) and closes the session. Always frees m. */
 int mu_monitored_close(struct mu_monitored *m, bool failed, struct mu_err *err);
 
-/* ---- the ready-made trainer ---- */
+/* ---- the built-in trainer ---- */
 enum { MU_MAX_LAYERS = 8 };
 struct mu_train_options {
 	/* data */

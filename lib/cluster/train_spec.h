@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of the ready-made trainer: spec.program.train of a manifest, and MUSTER_TRAIN in the
+/* The settings of the built-in trainer: spec.program.train of a manifest, and MUSTER_TRAIN in the
  * environment of a task. */
 #ifndef MU_LIB_CLUSTER_TRAIN_SPEC_H
 #define MU_LIB_CLUSTER_TRAIN_SPEC_H

@@ -134,7 +134,7 @@ int kube_event_read(const cJSON *json, enum kube_change *change, const cJSON **o
 
 static void report_recovery(struct kube_reflector *r)
 {
-	if (atomic_exchange(&r->failing, 0))
+	if (atomic_exchange(&r->n_failures, 0))
 		mu_info("kube", "watching %s again", r->name);
 }
 
@@ -219,7 +219,7 @@ void *kube_reflector_run(void *reflector)
 			wait = BACKOFF_FIRST_S;
 			mu_debug("kube", "%s: history is gone, listing again", r->name);
 		} else if (rc < 0) {
-			int failures = atomic_fetch_add(&r->failing, 1);
+			int failures = atomic_fetch_add(&r->n_failures, 1);
 
 			wait = mu_backoff(failures, BACKOFF_FIRST_S, BACKOFF_MAX_S);
 			if (failures == 0)

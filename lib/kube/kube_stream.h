@@ -46,8 +46,8 @@ struct kube_reflector {
 	void *arg;
 	/* The reflector's own. */
 	char *version;
-	_Atomic bool synced; /* one full list was delivered */
-	_Atomic int failing; /* tries since the last success */
+	_Atomic bool synced;    /* one full list was delivered */
+	_Atomic int n_failures; /* attempts since the last success */
 };
 /* Runs until the client is stopped.  Give it a thread: it is a pthread start routine. */
 void *kube_reflector_run(void *reflector);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of the manifest's sections, and a check of each.  check_whole checks what depends on
- * several sections. */
+/* Reads a manifest: a table of fields and a check for each section, then check_across_sections for
+ * the rules that involve several. */
 #include "operator/api/job_spec.h"
 
 #include <ctype.h>
@@ -52,7 +52,7 @@ static int read_metadata(struct job_spec *s, struct mu_err *err)
 		    s->name);
 	if (!spec_is_label(s->namespace))
 		return mu_doc_invalid(mu_doc_key(meta, "namespace"), err,
-				      "is no namespace: '%.80s'", s->namespace);
+				      "is not a valid name of a namespace: '%.80s'", s->namespace);
 	return 0;
 }
 
@@ -146,8 +146,8 @@ static void set_defaults(struct job_spec *s, const struct mu_doc_node *spec)
 	s->clean = CLEAN_RUNNING;
 	s->backoff_limit = 20;
 	s->ttl_seconds = s->active_deadline = s->scheduling_deadline = s->progress_deadline = -1;
-	/* A command may start servers without TLS.  Servers without a program have clients outside
-	 * the job. */
+	/* for program.train only: a command may start servers without TLS, and servers without a
+	 * program have clients outside the job */
 	s->mtls = s->network_policy = s->program == PROGRAM_TRAIN;
 }
 
@@ -174,7 +174,7 @@ static int check_checkpoint(struct job_spec *s, const struct mu_doc_node *spec, 
 
 	if (s->volume_claim && !spec_is_name(s->volume_claim, "-.", MAX_CLAIM))
 		return mu_doc_invalid(mu_doc_key(c, "volumeClaim"), err,
-				      "'%.60s' is no name of a PersistentVolumeClaim",
+				      "'%.60s' is not a valid name of a PersistentVolumeClaim",
 				      s->volume_claim);
 	if (c && !t->checkpoint_path && !s->volume_claim)
 		return mu_doc_invalid(c, err, "needs a path, a volumeClaim or both");
@@ -200,7 +200,7 @@ static int check_run(const struct job_spec *s, const struct mu_doc_node *spec, s
 	return 0;
 }
 
-/* Linux starts no program with a longer variable in its environment. */
+/* MAX_ARG_STRLEN of Linux: execve fails for a longer string of the environment. */
 enum { ENV_STRING_MAX = 128 << 10 };
 
 /* The size of TF_CONFIG, which has "NAME-TASK-INDEX.NAME.NAMESPACE.svc:PORT" for each task. */
@@ -220,7 +220,8 @@ static size_t tf_config_size(const struct job_spec *s)
 	return n;
 }
 
-static int check_whole(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
+static int check_across_sections(struct job_spec *s, const struct mu_doc_node *spec,
+				 struct mu_err *err)
 {
 	const struct task_spec *ps = job_spec_task(s, "ps"), *chief = job_spec_chief(s);
 	const struct mu_doc_node *tasks = mu_doc_key(spec, "tasks");
@@ -231,16 +232,16 @@ static int check_whole(struct job_spec *s, const struct mu_doc_node *spec, struc
 	if (chiefs > 1)
 		return mu_doc_invalid(tasks, err, "must have only one of chief and master");
 	if (s->program == PROGRAM_TRAIN && (!ps || !ps->replicas))
-		return mu_doc_invalid(tasks, err, "the ready-made trainer needs at least one ps");
+		return mu_doc_invalid(tasks, err, "program.train needs at least one ps");
 	if (s->program == PROGRAM_TRAIN && !chief)
-		return mu_doc_invalid(tasks, err, "the ready-made trainer needs a worker");
+		return mu_doc_invalid(tasks, err, "program.train needs a worker or a chief");
 	if (s->success == SUCCESS_ALL_WORKERS && !job_spec_task(s, "worker"))
 		return mu_doc_invalid(tasks, err, "successPolicy AllWorkers needs worker tasks");
 	if (tf_config_size(s) > ENV_STRING_MAX)
 		return mu_doc_invalid(
 		    tasks, err,
 		    "need %zu KiB of addresses, but one environment variable holds %d KiB: "
-		    "have fewer replicas, or a shorter name of the job",
+		    "reduce the replicas or shorten metadata.name",
 		    tf_config_size(s) >> 10, ENV_STRING_MAX >> 10);
 	return 0;
 }
@@ -264,7 +265,7 @@ static int read_all(struct job_spec *s, struct mu_err *err)
 	    (rc = check_run(s, spec, err)) || (rc = job_spec_read_tasks(s, spec, err)) ||
 	    (rc = job_spec_add_tensorboard(s, mu_doc_section(spec, "tensorboard"), err)))
 		return rc;
-	return check_whole(s, spec, err);
+	return check_across_sections(s, spec, err);
 }
 
 int job_spec_from_doc(struct job_spec **out, struct mu_doc *doc, struct mu_err *err)

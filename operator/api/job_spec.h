@@ -38,7 +38,7 @@ enum success_policy { SUCCESS_CHIEF, SUCCESS_ALL_WORKERS };
 enum gang_kind { GANG_NONE, GANG_VOLCANO, GANG_SCHEDULER_PLUGINS, GANG_KUEUE };
 enum program_kind {
 	PROGRAM_NONE,    /* task servers only, for clients outside the job */
-	PROGRAM_TRAIN,   /* the ready-made trainer */
+	PROGRAM_TRAIN,   /* the built-in trainer */
 	PROGRAM_COMMAND, /* the user's command */
 };
 
@@ -49,10 +49,9 @@ struct task_spec {
 	const char *kernels; /* "auto", "cpu", "gpu", "prefer-gpu", or a variant ("cpu-avx2") */
 	enum restart_policy restart;
 	const struct mu_doc_node *template; /* pod template, NULL when none */
-	/* From the template's first container; NULL when not given. */
-	const char *image;
-	const struct mu_doc_node *container;
-	const struct mu_doc_node *resources; /* task resources: {limits, requests} */
+	const char *image; /* of the task, else of the template's first container; or NULL */
+	const struct mu_doc_node *container; /* first container of the template, or NULL */
+	const struct mu_doc_node *resources; /* of the task: {limits, requests}, or NULL */
 };
 
 struct job_spec {
@@ -74,6 +73,7 @@ struct job_spec {
 	struct task_spec tasks[JOB_MAX_TASKS];
 	unsigned n_tasks;
 
+	/* The value in a comment is the default. */
 	enum job_mode mode;            /* async */
 	bool tensorboard;              /* spec.tensorboard.enabled */
 	const char *tensorboard_image; /* NULL: the operator's */
@@ -108,14 +108,14 @@ const struct task_spec *job_spec_chief(const struct job_spec *s);
 
 extern const char *const clean_policy_names[]; /* by number, as manifests write them */
 
-bool kernels_are_known(const char *kernels); /* a valid value of a task's `kernels` */
-int kernels_sm(const char *kernels);         /* "cuda-sm90": 90; 0 for another variant */
+bool kernels_are_known(const char *kernels);         /* a valid value of a task's `kernels` */
+int kernels_compute_capability(const char *kernels); /* "cuda-sm90": 90; 0 for another variant */
 
 /* ---- shared by job_spec.c and task_spec.c ---- */
 extern const char *const restart_policy_names[];
 
-/* Lower-case letters and digits, with these marks between them. */
-bool spec_is_name(const char *s, const char *marks, size_t most);
+/* Lower-case letters and digits, with `punctuation` between them. */
+bool spec_is_name(const char *s, const char *punctuation, size_t max_len);
 bool spec_is_label(const char *s); /* a DNS label */
 
 int job_spec_read_tasks(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err);

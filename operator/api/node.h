@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node: what the kernel resolver reads, so that the heartbeats of its status are no change. */
+/* The fields of a Node that the operator reads.  Heartbeats do not change them. */
 #ifndef MU_OPERATOR_API_NODE_H
 #define MU_OPERATOR_API_NODE_H
 

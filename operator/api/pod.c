@@ -34,7 +34,7 @@ static enum pod_phase phase_of(const char *phase)
 	return i < 0 ? POD_UNKNOWN : (enum pod_phase)i;
 }
 
-/* The final report that the program may have written, as JSON, to its termination message. */
+/* The trainer's final report, JSON in the termination message; NULL if there is none. */
 static struct progress_report *final_report(const char *message)
 {
 	struct progress_report *r = MU_NEW(struct progress_report);
@@ -46,8 +46,8 @@ static struct progress_report *final_report(const char *message)
 	return NULL;
 }
 
-/* The last line of the log, which a kubelet puts into the termination message after a failure. */
-static char *last_line(const char *message)
+/* The last line above level INFO in the termination message, which holds the end of the log. */
+static char *last_error_line(const char *message)
 {
 	size_t end, start = message ? strlen(message) : 0;
 
@@ -80,13 +80,13 @@ static const cJSON *container_status(const cJSON *statuses, const char *name)
 	return name ? item_with(statuses, "name", name) : cJSON_GetArrayItem(statuses, 0);
 }
 
-/* Takes the first reason that says more than that the pod starts or has ended. */
+/* Stores the first reason that says more than that a container starts or has completed. */
 static bool take_reason(struct observed_pod *o, const char *reason)
 {
-	static const char *const silent[] = {"ContainerCreating", "PodInitializing", "Completed",
-					     NULL};
+	static const char *const uninformative[] = {"ContainerCreating", "PodInitializing",
+						    "Completed", NULL};
 
-	if (o->reason || !reason || mu_word_index(reason, silent) >= 0)
+	if (o->reason || !reason || mu_word_index(reason, uninformative) >= 0)
 		return false;
 	o->reason = mu_xstrdup(reason);
 	return true;
@@ -127,7 +127,7 @@ static void read_containers(struct pod *pod, const cJSON *json)
 		o->finished = time_at(ended, "finishedAt");
 		pod->final = final_report(text_at(ended, "message"));
 		if (o->exit_code != 0 && !pod->final)
-			o->message = last_line(text_at(ended, "message"));
+			o->message = last_error_line(text_at(ended, "message"));
 		take_reason(o, ended_reason(text_at(ended, "reason"), text_at(ended, "message")));
 		o->sidecar_runs = o->phase == POD_RUNNING;
 		if (o->sidecar_runs)
@@ -139,7 +139,7 @@ static void read_containers(struct pod *pod, const cJSON *json)
 	}
 }
 
-/* The name in `persistentvolumeclaim "NAME" not found`; NULL: the message is another. */
+/* The name in `persistentvolumeclaim "NAME" not found`; NULL: it is a different message. */
 static char *missing_claim(const char *message)
 {
 	static const char before[] = "persistentvolumeclaim \"", after[] = "\" not found";
@@ -153,8 +153,8 @@ static char *missing_claim(const char *message)
 	return strncmp(name + n, after, sizeof(after) - 1) == 0 ? mu_xstrndup(name, n) : NULL;
 }
 
-/* A missing claim has its own reason: unlike room on a node, it needs the user. */
-static void read_unscheduled(struct observed_pod *o, const char *reason, const char *message)
+/* The user must create a missing claim; a node may become free by itself. */
+static void set_wait_reason(struct observed_pod *o, const char *reason, const char *message)
 {
 	o->detail = missing_claim(message);
 	o->reason = mu_xstrdup_or_null(o->detail ? POD_CLAIM_MISSING : reason);
@@ -169,14 +169,14 @@ static void read_conditions(struct observed_pod *o, const cJSON *status)
 	o->disrupted = o->disrupted || condition_is(all, "DisruptionTarget", "True");
 	if (!o->reason && condition_is(all, "PodScheduled", "False")) {
 		scheduled = item_with(all, "type", "PodScheduled");
-		read_unscheduled(o, text_at(scheduled, "reason"), text_at(scheduled, "message"));
+		set_wait_reason(o, text_at(scheduled, "reason"), text_at(scheduled, "message"));
 	}
 }
 
-/* A pod has ended by its deletion when its container ended after the request for it, and also
- * when the order is unknown: within the same second, without the time of either,
- * or when the container never started.  The program then gets another attempt. */
-static void judge_end(struct pod *pod)
+/* The deletion ended the pod if its container ended after the delete request.  This is also assumed
+ * if the order is unknown: both in the same second, a time is missing, or the container never
+ * started.  The program then gets another attempt. */
+static void set_ended_by_deletion(struct pod *pod)
 {
 	struct observed_pod *o = &pod->observed;
 
@@ -196,7 +196,7 @@ static void read_deletion(struct pod *pod, const cJSON *metadata)
 	o->deleting = at(metadata, "deletionTimestamp") != NULL;
 	o->deletion_due = ends;
 	pod->deletion_requested_at = o->deleting && grace > 0 ? ends - grace : 0;
-	judge_end(pod);
+	set_ended_by_deletion(pod);
 }
 
 /* Keeps facts of an earlier version of the pod that this version lacks. */
@@ -208,10 +208,10 @@ static void keep_earlier_facts(struct pod *pod, const struct pod *before)
 	if (pod->deletion_requested_at > 0 || before->deletion_requested_at <= 0)
 		return;
 	pod->deletion_requested_at = before->deletion_requested_at;
-	judge_end(pod);
+	set_ended_by_deletion(pod);
 }
 
-static void fini(struct object *object)
+static void pod_fini(struct object *object)
 {
 	struct pod *pod = (struct pod *)object;
 	struct observed_pod *o = &pod->observed;
@@ -234,7 +234,7 @@ struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct
 
 	if (!task || !index || !*object_name(json) || !*object_uid(json))
 		return NULL;
-	pod = object_new(kind, sizeof(*pod), json, fini);
+	pod = object_new(kind, sizeof(*pod), json, pod_fini);
 	pod->ip = mu_xstrdup_or_null(text_at(status, "podIP"));
 	o = &pod->observed;
 	o->uid = pod->meta.uid;

@@ -12,7 +12,7 @@ enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOW
 struct observed_pod {
 	const char *task;
 	int index;
-	const char *uid; /* what DELETE_POD and FINISH_POD carry back */
+	const char *uid; /* copied into the actions DELETE_POD and FINISH_POD */
 	enum pod_phase phase;
 	bool ready;             /* its readiness probe succeeds */
 	bool was_ready;         /* … or has succeeded before, as far as is known */
@@ -21,17 +21,17 @@ struct observed_pod {
 	int exit_code;          /* of FAILED and SUCCEEDED; -1 unknown */
 	bool disrupted;         /* ended by eviction, preemption or a lost node: no failure */
 	double deletion_due;    /* the end of its grace period; 0: unknown */
-	bool ended_by_deletion; /* ended by its deletion: no verdict of its program */
-	bool gpu;               /* its kernels need one */
+	bool ended_by_deletion; /* so its exit code says nothing about the program */
+	bool gpu;               /* it was created for GPU kernels (label) */
 	bool is_departure_pod;  /* plan_pod.is_departure_pod */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
 	const char *message; /* the last line of a program that failed, or NULL */
-	const char *detail;  /* the missing claim, the image of an init container, or NULL */
+	const char *detail;  /* of `reason`: the missing claim or init container's image; or NULL */
 	const char *node;    /* or NULL */
 	const char *kernels; /* variant that its task reported, or NULL */
 	const char *chosen_kernels; /* variant that it was created for, or NULL */
 	int epoch;                  /* of the cluster that its task knows; 0: unknown */
-	double finish_requested_at; /* its server was asked to end; 0: not by this process */
+	double finish_requested_at; /* its server was asked to end; 0: not by this operator */
 	double created;             /* seconds */
 	double finished;            /* seconds; 0 when it has not */
 };

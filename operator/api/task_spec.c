@@ -13,25 +13,25 @@ static bool is_letter_or_digit(char c)
 	return islower((unsigned char)c) || isdigit((unsigned char)c);
 }
 
-bool spec_is_name(const char *s, const char *marks, size_t most)
+bool spec_is_name(const char *s, const char *punctuation, size_t max_len)
 {
 	size_t n = strlen(s);
 
-	if (n == 0 || n > most || !is_letter_or_digit(s[0]) || !is_letter_or_digit(s[n - 1]))
+	if (n == 0 || n > max_len || !is_letter_or_digit(s[0]) || !is_letter_or_digit(s[n - 1]))
 		return false;
 	for (; *s; s++)
-		if (!is_letter_or_digit(*s) && !strchr(marks, *s))
+		if (!is_letter_or_digit(*s) && !strchr(punctuation, *s))
 			return false;
 	return true;
 }
 
-/* A DNS label: what Kubernetes asks of the names that we make. */
+/* A DNS label (RFC 1123), as Kubernetes requires of object names. */
 bool spec_is_label(const char *s)
 {
 	return spec_is_name(s, "-", 63);
 }
 
-int kernels_sm(const char *kernels)
+int kernels_compute_capability(const char *kernels)
 {
 	bool sm = strncmp(kernels, "cuda-sm", 7) == 0 && isdigit((unsigned char)kernels[7]);
 	char *end = NULL;
@@ -46,7 +46,7 @@ bool kernels_are_known(const char *kernels)
 					    "cuda",        "cpu-avx512", "cpu-avx2", "arm64",
 					    "cpu-generic", NULL};
 
-	return mu_word_index(kernels, words) >= 0 || kernels_sm(kernels);
+	return mu_word_index(kernels, words) >= 0 || kernels_compute_capability(kernels);
 }
 
 enum task_kind task_kind_of(const char *name)
@@ -195,8 +195,7 @@ int job_spec_add_tensorboard(struct job_spec *s, const struct mu_doc_node *n, st
 		    n, err, "needs checkpoint.volumeClaim, the volume whose event files it shows");
 	if (s->n_tasks == JOB_MAX_TASKS || job_spec_task(s, JOB_TENSORBOARD))
 		return mu_doc_invalid(
-		    n, err,
-		    "leaves room for %d other kinds of task, none of them called " JOB_TENSORBOARD,
+		    n, err, "allows at most %d other task types, and none called " JOB_TENSORBOARD,
 		    JOB_MAX_TASKS - 1);
 	if (strlen(s->name) + strlen("-" JOB_TENSORBOARD "-0") > JOB_MAX_NAME)
 		return mu_doc_invalid(

@@ -12,7 +12,7 @@
 #include "operator/api/object_json.h"
 #include "operator/controller/render.h"
 
-/* The response to the create of a pod, whose other members the operator has just sent. */
+/* Accept header for the create of a pod: the operator knows all but the metadata. */
 static const char metadata_only[] =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
@@ -23,8 +23,8 @@ char *apply_path(const struct reconcile *r, enum object_kind kind, const char *n
 			    name ? name : "");
 }
 
-/* Keeps the first error.  True when the other actions would fail too. */
-static bool keep_error(struct reconcile *r, int rc, const struct mu_err *err)
+/* Records the first error.  Returns true if the remaining actions would fail too. */
+static bool record_error(struct reconcile *r, int rc, const struct mu_err *err)
 {
 	if (rc < 0 && r->first_error == 0) {
 		r->first_error = rc;
@@ -36,9 +36,9 @@ static bool keep_error(struct reconcile *r, int rc, const struct mu_err *err)
 
 /* ---- creates ---- */
 
-/* Reads the object of this name.  *out is set when it is ours and stays; else NOT_FOUND, ABORTED
- * while it is being deleted or will be, or ALREADY_EXISTS.  The garbage collector deletes the
- * objects of an earlier job of this name. */
+/* Reads the object of this name.  Returns 0 with *out if it is this job's and not being deleted.
+ * ABORTED: it is being deleted, or belongs to an earlier job of this name, whose objects the
+ * garbage collector deletes.  ALREADY_EXISTS: it belongs to anybody else. */
 static int find_owned(struct reconcile *r, enum object_kind kind, const char *name, cJSON **out,
 		      struct mu_err *err)
 {
@@ -66,8 +66,8 @@ static int find_owned(struct reconcile *r, enum object_kind kind, const char *na
 }
 
 /* Records an event about an object that cannot be created.  Returns rc. */
-static int report(struct reconcile *r, enum object_kind kind, const char *name, int rc,
-		  const struct mu_err *err)
+static int report_create_failure(struct reconcile *r, enum object_kind kind, const char *name,
+				 int rc, const struct mu_err *err)
 {
 	if (rc == -MU_ALREADY_EXISTS)
 		event_record(r, true, "NameTaken", "%s", err->msg);
@@ -101,7 +101,8 @@ static cJSON *object_of(const struct reconcile *r, const struct plan_action *a)
 /* Creates the object of the action.  Returns 0, or 1 if it existed and is ours; then *out is the
  * object on the server.  Pods are validated strictly: the API server rejects unknown members of the
  * user's template instead of dropping them. */
-static int create(struct reconcile *r, const struct plan_action *a, cJSON **out, struct mu_err *err)
+static int create_object(struct reconcile *r, const struct plan_action *a, cJSON **out,
+			 struct mu_err *err)
 {
 	enum object_kind kind = kind_of(r, a);
 	cJSON *object = object_of(r, a);
@@ -125,10 +126,10 @@ static int create(struct reconcile *r, const struct plan_action *a, cJSON **out,
 	}
 	if (rc == -MU_ABORTED) /* no watch event of this job comes when the other object goes */
 		requeue_at(r, r->now + BEING_DELETED_RETRY_S);
-	return report(r, kind, name, rc, err);
+	return report_create_failure(r, kind, name, rc, err);
 }
 
-/* Patches the number of members of the group *out, when it is another. */
+/* Patches minMember of the group *out if it differs from `members`. */
 static int resize_group(struct reconcile *r, enum object_kind kind, int members, cJSON **out,
 			struct mu_err *err)
 {
@@ -144,11 +145,11 @@ static int resize_group(struct reconcile *r, enum object_kind kind, int members,
 			     "': %s}}, 'spec': {'minMember': %d}}",
 			     r->spec->name, members);
 	rc = controller_call(r->controller, "PATCH", path, patch, out, err);
-	/* gone in between: the next reconcile creates it */
-	return rc == -MU_NOT_FOUND ? mu_fail(err, MU_ABORTED, "the podgroup has gone") : rc;
+	/* deleted since it was read: the next reconcile creates it */
+	return rc == -MU_NOT_FOUND ? mu_fail(err, MU_ABORTED, "the PodGroup was deleted") : rc;
 }
 
-/* The PodGroup, with so many members.  After a restart it exists, and no watch has shown it. */
+/* Creates or resizes the PodGroup.  After a restart it may exist before a watch delivers it. */
 static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **out,
 		     struct mu_err *err)
 {
@@ -157,7 +158,7 @@ static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **o
 	int rc = find_owned(r, kind, r->spec->name, out, err);
 
 	if (rc == -MU_NOT_FOUND)
-		rc = create(r, a, out, err);
+		rc = create_object(r, a, out, err);
 	if (rc >= 0)
 		rc = resize_group(r, kind, a->index, out, err);
 	if (rc >= 0)
@@ -182,7 +183,7 @@ static void record_created_pods(struct reconcile *r, const unsigned *created)
 		event_record(r, false, "PodsCreated", "created %s", text.data);
 }
 
-/* True for a decision of the API server, which does not pass by itself. */
+/* True if the API server rejected the request, so that a retry alone does not help. */
 static bool is_rejection(int rc)
 {
 	return rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT ||
@@ -192,13 +193,13 @@ static bool is_rejection(int rc)
 /* The results of the creates so far. */
 struct create_results {
 	unsigned created[JOB_MAX_TASKS];    /* pods */
-	const struct plan_action *rejected; /* the first one */
-	struct mu_err reason;               /* of that */
-	unsigned n_rejected;
-	bool created_or_found; /* an object */
+	const struct plan_action *rejected; /* the first rejected action */
+	struct mu_err reason;               /* why it was rejected */
+	unsigned n_rejected;                /* all rejected actions */
+	bool created_or_found;              /* at least one object */
 };
 
-/* False when the other creates would fail too. */
+/* Records the result of one create.  Returns false if the remaining creates would fail too. */
 static bool note_result(struct reconcile *r, struct create_results *c, const struct plan_action *a,
 			int rc, const struct mu_err *err)
 {
@@ -214,7 +215,7 @@ static bool note_result(struct reconcile *r, struct create_results *c, const str
 		c->reason = *err;
 	}
 	/* a quota that rejects one pod rejects the others */
-	if (keep_error(r, rc, err) || rc == -MU_PERMISSION_DENIED)
+	if (record_error(r, rc, err) || rc == -MU_PERMISSION_DENIED)
 		return false;
 	return rc >= 0 || !needed;
 }
@@ -234,7 +235,7 @@ int apply_creates(struct reconcile *r)
 		if (!action_creates(a->kind))
 			continue;
 		rc = a->kind == ACTION_PUT_GROUP ? put_group(r, a, &out, &err)
-						 : create(r, a, &out, &err);
+						 : create_object(r, a, &out, &err);
 		if (rc >= 0 && !store_expect(&r->controller->store, kind_of(r, a), out, r->now))
 			rc = mu_fail(&err, MU_INVALID_ARGUMENT,
 				     "something removed the labels muster.dev/* of %s: delete it",
@@ -261,18 +262,18 @@ int apply_creates(struct reconcile *r)
 
 /* NotFound counts as success.  A conflict does not: the name may have another object by now. */
 static int delete_object(struct reconcile *r, enum object_kind kind, const char *name,
-			 const char *uid, bool at_once, struct mu_err *err)
+			 const char *uid, bool without_grace, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path = apply_path(r, kind, name);
 	cJSON *body =
 	    mu_json_pack("{'preconditions': {'uid': %s}, 'propagationPolicy': 'Background'}", uid);
 	int rc;
 
-	if (kind == KIND_JOB) /* the user may have just changed how long it stays */
+	if (kind == KIND_JOB) /* the user may just have changed its ttlSecondsAfterFinished */
 		mu_json_set(
 		    (cJSON *)at(body, "preconditions"),
 		    mu_json_pack("{'resourceVersion': %s}", r->snapshot->job->resource_version));
-	if (at_once)
+	if (without_grace)
 		mu_json_set(body, mu_json_pack("{'gracePeriodSeconds': 0}"));
 	rc = controller_call(r->controller, "DELETE", path, body, NULL, err);
 	r->job_is_stale = r->job_is_stale || (kind == KIND_JOB && rc == -MU_ABORTED);
@@ -281,12 +282,12 @@ static int delete_object(struct reconcile *r, enum object_kind kind, const char 
 
 static int delete_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
-	bool at_once = a->kind == ACTION_FORCE_DELETE_POD;
-	int rc = delete_object(r, KIND_POD, a->name, a->uid, at_once, err);
+	bool without_grace = a->kind == ACTION_FORCE_DELETE_POD;
+	int rc = delete_object(r, KIND_POD, a->name, a->uid, without_grace, err);
 
 	if (rc == 0)
-		store_deleted(&r->controller->store, a->uid, at_once);
-	if (rc == 0 && at_once) /* it may have been gone before: then no watch tells */
+		store_deleted(&r->controller->store, a->uid, without_grace);
+	if (rc == 0 && without_grace) /* if the pod was gone already, no watch event comes */
 		requeue_at(r, r->now + REQUEUE_SOON_S);
 	return rc;
 }
@@ -339,6 +340,6 @@ void apply_removals(struct reconcile *r)
 		if (rc == 0 && a->uid && a->kind != ACTION_FINISH_POD && a->reason)
 			event_record(r, a->kind == ACTION_FORCE_DELETE_POD, a->reason, "%s",
 				     a->message ? a->message : a->name);
-		more = !keep_error(r, rc, &err);
+		more = !record_error(r, rc, &err);
 	}
 }

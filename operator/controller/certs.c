@@ -4,8 +4,8 @@
  *	ca.crt, tls.crt, tls.key    what tasks use
  *	next.crt, next.key          between the phases: the certificate that follows
  *
- * The operator needs no permissions on Secrets except create and patch: the answer to a patch of
- * nothing shows what is there.  A change names the version that it is based on. */
+ * The operator needs no permissions on Secrets except create and patch: the response to an empty
+ * patch is the Secret.  Every change carries the resourceVersion that it is based on. */
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -65,19 +65,19 @@ static int read_secret(struct reconcile *r, const char *name, cJSON **out, struc
 	return send(r, name, cJSON_CreateObject(), out, err);
 }
 
-/* A patch that fails when the Secret is another than this version of it. */
+/* A patch that fails with a conflict if the Secret has changed since it was read. */
 static cJSON *patch_of(const cJSON *secret)
 {
 	return mu_json_pack("{'metadata': {'resourceVersion': %s}}",
 			    text_at(at(secret, "metadata"), "resourceVersion"));
 }
 
-static const char *data_of(const cJSON *secret, const char *key)
+static const char *secret_base64(const cJSON *secret, const char *key)
 {
 	return text_at(at(secret, "data"), key);
 }
 
-/* The CA of the certificate in use: the first one while another certificate waits, else the last.
+/* The CA of the certificate in use: the first one of ca.crt while next.crt exists, else the last.
  * Returns new. */
 static char *current_ca(const cJSON *secret)
 {
@@ -89,7 +89,7 @@ static char *current_ca(const cJSON *secret)
 	if (EVP_DecodeBlock((unsigned char *)all, (const unsigned char *)coded, (int)n) < 0)
 		*all = 0;
 	while ((next = strstr(ca + (*ca != 0), PEM_BEGIN))) {
-		if (data_of(secret, "next.crt")) {
+		if (secret_base64(secret, "next.crt")) {
 			*next = 0;
 			break;
 		}
@@ -147,8 +147,8 @@ static int create_secret(struct reconcile *r, struct security_status *s, const c
 	return 0;
 }
 
-/* Trusts the CA of the next certificate, too, which waits in the Secret.  A certificate that waits
- * there already was never used: it is replaced, since nobody knows its age. */
+/* Phase 1: adds a certificate as next.crt, and its CA to ca.crt.  Replaces an unused next.crt,
+ * because its age is unknown. */
 static int add_ca(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
 	MU_AUTO(secret_free) cJSON *secret = NULL;
@@ -172,19 +172,19 @@ static int add_ca(struct reconcile *r, struct security_status *s, struct mu_err 
 	return 0;
 }
 
-/* Without a certificate that waits, the answer to an earlier switch was lost. */
+/* Phase 2: next.crt becomes the certificate in use.  None: the response to this patch was lost. */
 static int rotate_certificate(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
 	MU_AUTO(secret_free) cJSON *secret = NULL;
 	int rc = read_secret(r, s->secret, &secret, err);
 
-	if (rc == 0 && data_of(secret, "next.crt") && data_of(secret, "next.key")) {
+	if (rc == 0 && secret_base64(secret, "next.crt") && secret_base64(secret, "next.key")) {
 		cJSON *patch = patch_of(secret);
 
-		mu_json_set(patch,
-			    mu_json_pack("{'data': {'tls.crt': %s, 'tls.key': %s,"
-					 " 'next.crt': null, 'next.key': null}}",
-					 data_of(secret, "next.crt"), data_of(secret, "next.key")));
+		mu_json_set(patch, mu_json_pack("{'data': {'tls.crt': %s, 'tls.key': %s,"
+						" 'next.crt': null, 'next.key': null}}",
+						secret_base64(secret, "next.crt"),
+						secret_base64(secret, "next.key")));
 		rc = send(r, s->secret, patch, NULL, err);
 	}
 	if (rc == 0)
@@ -203,7 +203,7 @@ static int apply_action(struct reconcile *r, enum action_kind kind, struct secur
 
 	if (kind == ACTION_CHECK_SECRET && rc == 0)
 		return 0;
-	/* it was deleted under living pods, which mount it by name */
+	/* the Secret was deleted while pods use it; they mount it by name */
 	if (rc == -MU_NOT_FOUND && kind != ACTION_MAKE_SECRET)
 		rc = create_secret(r, s, s->secret, err);
 	return rc < 0 ? rc : 1;

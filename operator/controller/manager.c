@@ -122,7 +122,7 @@ static int read_namespaces(struct manager *m, struct mu_err *err)
 	for (char *ns = strtok_r(m->names, ", ", &save); ns; ns = strtok_r(NULL, ", ", &save)) {
 		if (!spec_is_label(ns))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "'%.80s' is no name of a namespace", ns);
+				       "'%.80s' is not a valid name of a namespace", ns);
 		if (m->n_namespaces == NAMESPACES_MAX)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "more than %d namespaces: watch them all, or run one more "
@@ -163,7 +163,7 @@ static bool is_synced(const struct manager *m)
 		const struct watch *w = m->watches[i];
 
 		if (!atomic_load(&w->reflector.synced) &&
-		    !(kinds[w->target.kind].of_cluster && atomic_load(&w->reflector.failing)))
+		    !(kinds[w->target.kind].of_cluster && atomic_load(&w->reflector.n_failures)))
 			return false;
 	}
 	return true;

@@ -14,7 +14,7 @@ struct reconcile {
 	char token_digest[MU_TOKEN_SIZE];
 	double now;
 	double requeue_after; /* seconds until the next reconcile; 0: no need */
-	bool job_is_stale;    /* a write said that the job has another version */
+	bool job_is_stale;    /* a write failed: the job has a newer resourceVersion */
 	int first_error;      /* code of the first action that failed; 0: none */
 	struct mu_err first_message;
 };
@@ -26,18 +26,18 @@ static inline void requeue_at(struct reconcile *r, double when)
 	if (when > 0 && (r->requeue_after <= 0 || left < r->requeue_after))
 		r->requeue_after = left;
 }
-#define REJECTED_RETRY_S      30   /* no watch event comes when the server would accept it */
-#define BEING_DELETED_RETRY_S 2    /* an object of an earlier job has our name */
-#define REQUEUE_SOON_S        0.03 /* after our own changes, for which no watch event comes */
+#define REJECTED_RETRY_S      30   /* no watch event says when a retry would succeed */
+#define BEING_DELETED_RETRY_S 2    /* an object of an earlier job has the same name */
+#define REQUEUE_SOON_S        0.03 /* after changes by the operator, which have no watch event */
 /* Reconciles the job with this key.  Returns 0 with *requeue_after in seconds (0: no need), or an
  * error after which the caller retries with backoff. */
 int reconcile(struct controller *c, const char *key, double *requeue_after, struct mu_err *err);
 
 /* ---- the steps ---- */
 
-/* Does what the plan says of the Secret and stores the status with the result, before a pod that
- * trusts the certificates is created: 1.  0: the plan says nothing, or the API server rejects
- * it. */
+/* Executes the plan's action on the Secret, then stores the status, before any pod that trusts the
+ * certificates is created.  Returns 1 if it did; 0 if the plan has no such action, the Secret is as
+ * it should be, or the API server rejected the action. */
 int certs_apply(struct reconcile *r, struct mu_err *err);
 /* The creates of the plan.  Returns 1 when an object was created or found: the next reconcile,
  * which sees it, writes the status.  0 when none was: the planned status has the rejections.  An

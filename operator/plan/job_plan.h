@@ -65,7 +65,7 @@ struct plan_options {
 /* The program of a pod or process. */
 enum plan_role {
 	ROLE_SERVER,      /* a task server alone: ps, and all tasks of PROGRAM_NONE */
-	ROLE_TRAINER,     /* a task server and the ready-made trainer */
+	ROLE_TRAINER,     /* a task server and the built-in trainer */
 	ROLE_COMMAND,     /* the user's command, which starts its own server or talks to ours */
 	ROLE_TENSORBOARD, /* TensorBoard, on http_port */
 };

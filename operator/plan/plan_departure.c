@@ -20,7 +20,7 @@ enum {
 	EXIT_TERMINATED = 143,
 };
 
-/* Only the ready-made trainer deregisters. */
+/* Only the built-in trainer deregisters. */
 static bool is_synchronous(const struct planner *p, const struct task_spec *t)
 {
 	return p->spec->program == PROGRAM_TRAIN && p->spec->train.sync && t->kind == TASK_WORKER;

@@ -68,7 +68,7 @@ static const struct observed_pod *unscheduled(struct planner *p)
 	return NULL;
 }
 
-/* The time since which the step has not changed; 0: not known.  The ready-made trainer reports its
+/* The time since which the step has not changed; 0: not known.  The built-in trainer reports its
  * steps, so its silence counts as a step that does not change. */
 static double no_step_since(const struct planner *p)
 {

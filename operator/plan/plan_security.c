@@ -3,10 +3,8 @@
  *
  * All tasks of a job mount one Secret.  Kubelets deliver a new version of it within two minutes,
  * not all at once.  So a new CA is added before the certificate that it signed.
- * ACTION_ADD_CA adds the new CA to ca.crt beside the old one.  ACTION_ROTATE_CERTIFICATE replaces
- * the certificate minutes later, when every task trusts both CAs.
- *
- * The certificate waits in the Secret until then.
+ * ACTION_ADD_CA adds the new CA to ca.crt beside the old one, and the certificate as next.crt.
+ * Minutes later, when every task trusts both CAs, ACTION_ROTATE_CERTIFICATE replaces the old one.
  *
  * Each ACTION_MAKE_SECRET creates a Secret of another name, and pods use only the name in the
  * status.  So if two operators both believe to lead, the later write changes no Secret that a task

@@ -72,8 +72,8 @@ static bool set_variant(struct kernel_choice *c, const char *name)
 	unsigned i = 0;
 
 	*c = (struct kernel_choice){.required = true};
-	if (kernels_sm(name)) {
-		set_sm(c, kernels_sm(name));
+	if (kernels_compute_capability(name)) {
+		set_sm(c, kernels_compute_capability(name));
 		return true;
 	}
 	while (i < MU_COUNT(cpu_variants) && strcmp(cpu_variants[i].name, name) != 0)

@@ -2,7 +2,7 @@
 /* The trainer's final report, from the pod's termination message to the status of the job. */
 #include "tests/operator/controller_fixture.h"
 
-/* Makes the job of the scene one of the ready-made trainer. */
+/* Makes the job of the scene one of the built-in trainer. */
 static void set_trainer(struct controller_fixture *s, int steps)
 {
 	cJSON *spec = cJSON_GetObjectItem(s->job, "spec");

@@ -117,7 +117,7 @@ static void kernels__that_the_status_lacks__are_those_that_pods_were_created_for
 	}
 }
 
-/* The ready-made trainer tells its steps; a program of the user's may never tell any. */
+/* The built-in trainer tells its steps; a program of the user's may never tell any. */
 static void progress_deadline__of_a_program_that_reports_no_steps__never_fires(void **state)
 {
 	static const struct {

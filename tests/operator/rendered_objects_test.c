@@ -176,7 +176,7 @@ static void every_object__has_the_promised_members(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* The ready-made trainer's settings travel in one variable; a command has none. */
+/* The built-in trainer's settings travel in one variable; a command has none. */
 static void trainer__gets_its_settings(void **state)
 {
 	struct row row = {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", NULL, NULL};

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The digits sample: 1 ps and 2 workers train with the ready-made trainer and finish.
+# The digits sample: 1 ps and 2 workers train with the built-in trainer and finish.
 workers_and_ps_running() { running digits-ps-0 digits-worker-0 digits-worker-1; }
 ps_done() { [ "$(pod_phase digits-ps-0)" = Succeeded ] || gone pod/digits-ps-0; }
 
