@@ -7,8 +7,9 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 
-static int read_through(struct kernel_call *c, const struct mu_shape *shape, const struct view *v,
-			struct mu_err *err)
+/* Outputs the elements of input 0 that the view selects, in the order of the view. */
+static int output_view(struct kernel_call *c, const struct mu_shape *shape, const struct view *v,
+		       struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
@@ -44,7 +45,7 @@ static int slice(struct kernel_call *c, struct mu_err *err)
 		v.offset += begin[i] * v.stride[i];
 		v.dim[i] = size[i];
 	}
-	return (rc = mu_shape_set(&shape, n, size, err)) ? rc : read_through(c, &shape, &v, err);
+	return (rc = mu_shape_set(&shape, n, size, err)) ? rc : output_view(c, &shape, &v, err);
 }
 
 static int strided_slice(struct kernel_call *c, struct mu_err *err)
@@ -62,7 +63,7 @@ static int strided_slice(struct kernel_call *c, struct mu_err *err)
 			return 0;
 		}
 	}
-	return read_through(c, &s.shape, &s.view, err);
+	return output_view(c, &s.shape, &s.view, err);
 }
 
 static int strided_slice_grad(struct kernel_call *c, struct mu_err *err)
@@ -82,26 +83,28 @@ static int strided_slice_grad(struct kernel_call *c, struct mu_err *err)
 	return move_write(out, &s.view, dy, err);
 }
 
-/* `value` as the slice's shape, to which it is broadcast; dimensions of 1 before it are dropped. */
+/* Makes a view that broadcasts `value` to the slice's shape. Leading dimensions of size 1 that the
+ * slice does not have are dropped. */
 static int strided_broadcast(struct view *v, const struct mu_shape *value,
 			     const struct mu_shape *slice, struct mu_err *err)
 {
-	int spare = 0;
-	struct mu_shape own, both;
+	int n_dropped = 0;
+	struct mu_shape kept_shape, both;
 	struct mu_err none;
 
-	while (value->rank - spare > slice->rank && value->dim[spare] == 1)
-		spare++;
-	MU_RETURN_IF_ERROR(mu_shape_set(&own, value->rank - spare, value->dim + spare, err));
-	if (own.rank > slice->rank || broadcast_shape(&own, slice, &both, &none) ||
+	while (value->rank - n_dropped > slice->rank && value->dim[n_dropped] == 1)
+		n_dropped++;
+	MU_RETURN_IF_ERROR(
+	    mu_shape_set(&kept_shape, value->rank - n_dropped, value->dim + n_dropped, err));
+	if (kept_shape.rank > slice->rank || broadcast_shape(&kept_shape, slice, &both, &none) ||
 	    !mu_shape_eq(&both, slice))
 		return mu_invalid(err, "Cannot broadcast input shape %s into final shape %s",
 				  mu_shape_str(value), mu_shape_str(slice));
-	broadcast_view(v, &own, slice);
+	broadcast_view(v, &kept_shape, slice);
 	return 0;
 }
 
-static int strided_slice_update(struct kernel_call *c, struct mu_err *err)
+static int tensor_strided_slice_update(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *value = kernel_in(c, 4);
 	MU_AUTO_TENSOR wide = {0};
@@ -146,7 +149,7 @@ static int tile(struct kernel_call *c, struct mu_err *err)
 		v.dim[v.rank] = in->dim[i];
 		v.stride[v.rank++] = plain.stride[i];
 	}
-	return read_through(c, &shape, &v, err);
+	return output_view(c, &shape, &v, err);
 }
 
 static int transpose_into(struct kernel_call *c, struct mu_tensor **out, struct mu_err *err)
@@ -221,11 +224,11 @@ static int reverse(struct kernel_call *c, struct mu_err *err)
 		v.offset += (in->dim[a] - 1) * v.stride[a];
 		v.stride[a] = -v.stride[a];
 	}
-	return read_through(c, in, &v, err);
+	return output_view(c, in, &v, err);
 }
 
-/* The first version says for each dimension whether it is reversed. */
-static int reverse_flagged(struct kernel_call *c, struct mu_err *err)
+/* Reverse, the first version of the op: input 1 has a bool for each dimension. */
+static int reverse_v1(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	const struct mu_tensor *dims = kernel_in(c, 1);
@@ -245,7 +248,7 @@ static int reverse_flagged(struct kernel_call *c, struct mu_err *err)
 			v.offset += (in->dim[d] - 1) * v.stride[d];
 			v.stride[d] = -v.stride[d];
 		}
-	return read_through(c, in, &v, err);
+	return output_view(c, in, &v, err);
 }
 
 static int pad(struct kernel_call *c, struct mu_err *err)
@@ -283,12 +286,12 @@ static const struct kernel rows[] = {
     {"Slice", .run = slice},
     {"StridedSlice", .run = strided_slice},
     {"StridedSliceGrad", .run = strided_slice_grad},
-    {"TensorStridedSliceUpdate", .run = strided_slice_update},
+    {"TensorStridedSliceUpdate", .run = tensor_strided_slice_update},
     {"Tile", .run = tile},
     {"Transpose", .run = transpose},
     {"ConjugateTranspose", .run = conjugate_transpose},
     {"ReverseV2", .run = reverse},
-    {"Reverse", .run = reverse_flagged},
+    {"Reverse", .run = reverse_v1},
     {"Pad PadV2", .run = pad},
 };
 KERNEL_TABLE(array_slice, rows)

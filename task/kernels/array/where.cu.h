@@ -3,7 +3,7 @@
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/math.h"
 
-/* Whoever finds one writes the same. */
+/* Every thread that finds one writes the same value. */
 #define WRONG_KERNEL(t)                                                                            \
 	KERNEL(wrong_##t, check_numerics_args)                                                     \
 	{                                                                                          \

@@ -48,7 +48,7 @@ static void sparse_free(struct accumulator *a)
 	free(sparse_of(a));
 }
 
-/* Whether n dimensions of a gradient begin as the accumulator's do, from dimension `first` on. */
+/* Checks that a gradient's n dimensions, from `first` on, begin with those of the accumulator. */
 static int check_dims(const struct accumulator *a, const char *what, int n, const int64_t *dim,
 		      int first, struct mu_err *err)
 {

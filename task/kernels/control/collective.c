@@ -86,61 +86,62 @@ int collective_combine(const struct collective_part *const *parts, unsigned n,
 	}
 }
 
-/* ---- the member ---- */
+/* ---- a call that waits for the other members ---- */
 
-enum { MAX_TIMEOUT_S = 1000000000 }; /* a longer one is none */
+enum { MAX_TIMEOUT_S = 1000000000 }; /* a longer timeout means none */
 
-/* A call has three references to this: start's, the cancellation's and collective_done's. */
-struct member {
+/* Has three references: of collective_start, of the cancellation and of collective_done. */
+struct collective_waiter {
 	struct kernel_call *c;
 	struct collective_call *call;
 	_Atomic int refs;
 };
 
-static void member_unref(struct member *m)
+static void collective_waiter_unref(struct collective_waiter *w)
 {
-	if (atomic_fetch_sub(&m->refs, 1) != 1)
+	if (atomic_fetch_sub(&w->refs, 1) != 1)
 		return;
-	collective_call_unref(m->call);
-	free(m);
+	collective_call_unref(w->call);
+	free(w);
 }
 
 static void collective_done(void *arg, const struct mu_err *err, struct mu_tensor *result,
 			    bool dead)
 {
-	struct member *m = arg;
-	struct kernel_call *c = m->c;
+	struct collective_waiter *w = arg;
+	struct kernel_call *c = w->c;
 
 	if (kernel_uncancel(c))
-		member_unref(m);
+		collective_waiter_unref(w);
 	if (!err)
 		kernel_out_take(c, 0, *result);
-	member_unref(m);
+	collective_waiter_unref(w);
 	kernel_finish(c, err);
 }
 
 static void collective_cancelled(void *arg)
 {
-	struct member *m = arg;
+	struct collective_waiter *w = arg;
 
-	collective_cancel(m->call);
-	member_unref(m);
+	collective_cancel(w->call);
+	collective_waiter_unref(w);
 }
 
-/* Starts the call of a part whose kind and tensor are set.  The inputs from `keys` on are the size
- * and the keys of the group, if the node does not have them as attributes. */
-static void start(struct kernel_call *c, struct collective_part *p, unsigned keys)
+/* Starts a collective op; p has its kind and tensor.  group_size, group_key and instance_key are
+ * attributes (first version) or the inputs from `first_key_input` on (V2). */
+static void collective_start(struct kernel_call *c, struct collective_part *p,
+			     unsigned first_key_input)
 {
 	static const char *const names[] = {"group_size", "group_key", "instance_key"};
 	int64_t *const values[] = {&p->group_size, &p->group_key, &p->instance_key};
 	struct mu_err err;
-	struct member *m;
+	struct collective_waiter *w;
 	float timeout_s;
 	int rc = 0;
 
 	for (unsigned i = 0; !rc && i < MU_COUNT(names); i++)
 		if (mu_node_attr_int(c->node, names[i], values[i], NULL))
-			rc = args_int(c, keys + i, values[i], &err);
+			rc = args_int(c, first_key_input + i, values[i], &err);
 	if (!rc && !c->runtime->collectives)
 		rc = mu_fail(&err, MU_FAILED_PRECONDITION, "a collective op needs a server");
 	if (rc) {
@@ -151,13 +152,13 @@ static void start(struct kernel_call *c, struct collective_part *p, unsigned key
 	timeout_s = args_attr_float(c->node, "timeout_seconds", 0);
 	p->timeout_ms =
 	    timeout_s > 0 && timeout_s < MAX_TIMEOUT_S ? (int64_t)(1000 * timeout_s) : 0;
-	m = MU_NEW(struct member);
-	m->c = c;
-	m->call = collective_call_new(c->runtime->collectives, p, collective_done, m);
-	atomic_init(&m->refs, 3);
-	if (kernel_on_cancel(c, collective_cancelled, m))
-		collective_join(m->call);
-	member_unref(m);
+	w = MU_NEW(struct collective_waiter);
+	w->c = c;
+	w->call = collective_call_new(c->runtime->collectives, p, collective_done, w);
+	atomic_init(&w->refs, 3);
+	if (kernel_on_cancel(c, collective_cancelled, w))
+		collective_join(w->call);
+	collective_waiter_unref(w);
 }
 
 static struct collective_part part_of_input(const struct kernel_call *c, enum collective_kind kind)
@@ -181,21 +182,21 @@ static void reduce(struct kernel_call *c)
 		if (!strcmp(merge, merges[i]))
 			p.kind = (enum collective_kind)i;
 	p.divide = !strcmp(args_attr_string(c->node, "final_op", "Id"), "Div");
-	start(c, &p, 1);
+	collective_start(c, &p, 1);
 }
 
 static void gather(struct kernel_call *c)
 {
 	struct collective_part p = part_of_input(c, COLLECTIVE_GATHER);
 
-	start(c, &p, 1);
+	collective_start(c, &p, 1);
 }
 
 static void broadcast_send(struct kernel_call *c)
 {
 	struct collective_part p = part_of_input(c, COLLECTIVE_BROADCAST);
 
-	start(c, &p, 1);
+	collective_start(c, &p, 1);
 }
 
 /* The shape that a receiver expects: an attribute, or the last input. */
@@ -217,7 +218,7 @@ static void broadcast_recv(struct kernel_call *c)
 	if (receiver_shape(c, &p.shape, &err))
 		kernel_finish(c, &err);
 	else
-		start(c, &p, 0);
+		collective_start(c, &p, 0);
 }
 
 static const struct kernel rows[] = {

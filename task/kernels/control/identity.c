@@ -93,7 +93,7 @@ static int ensure_shape(struct kernel_call *c, struct mu_err *err)
 	return identity_forward(c, err);
 }
 
-/* ---- where a function's body begins and ends ---- */
+/* ---- arguments and return values of functions ---- */
 
 static int frame_of(const struct kernel_call *c, struct call_frame **out, int64_t *index,
 		    struct mu_err *err)
@@ -125,7 +125,7 @@ static int retval_run(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(frame_of(c, &f, &i, err));
 	if (i < 0 || i >= f->n_out || mu_tensor_is_set(&f->out[i]))
-		return mu_invalid(err, "output %lld is given twice or too many", (long long)i);
+		return mu_invalid(err, "output %lld is set twice or does not exist", (long long)i);
 	f->out[i] = mu_tensor_ref(kernel_in(c, 0));
 	return 0;
 }
@@ -150,7 +150,8 @@ static int device_index(struct kernel_call *c, struct mu_err *err)
 	return kernel_out_value(c, 0, MU_INT32, &at, err);
 }
 
-/* In place of a value that a branch does not make; nobody reads it. Unknown sizes are 0. */
+/* FakeParam stands for an output that a branch of If does not compute. No node reads the tensor, so
+ * it is zeros, and unknown dimensions are 0. */
 static int fake_param(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *attr = mu_node_attr(c->node, "shape");

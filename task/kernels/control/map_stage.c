@@ -28,8 +28,8 @@ struct staging_map {
 	size_t bytes;
 };
 
-/* The place of the first entry with this key or a larger one. */
-static struct entry **entries_place(struct entries *es, int64_t key)
+/* Returns the link that points to the first entry whose key is at least `key`. */
+static struct entry **entries_lower_bound(struct entries *es, int64_t key)
 {
 	struct entry **p = &es->first;
 
@@ -40,14 +40,14 @@ static struct entry **entries_place(struct entries *es, int64_t key)
 
 static struct entry *entries_find(struct entries *es, int64_t key)
 {
-	struct entry *e = *entries_place(es, key);
+	struct entry *e = *entries_lower_bound(es, key);
 
 	return e && e->key == key ? e : NULL;
 }
 
 static void entries_insert(struct entries *es, struct entry *e)
 {
-	struct entry **p = entries_place(es, e->key);
+	struct entry **p = entries_lower_bound(es, e->key);
 
 	e->next = *p;
 	*p = e;
@@ -56,7 +56,7 @@ static void entries_insert(struct entries *es, struct entry *e)
 
 static void entries_unlink(struct entries *es, struct entry *e)
 {
-	*entries_place(es, e->key) = e->next;
+	*entries_lower_bound(es, e->key) = e->next;
 	es->count--;
 }
 
@@ -127,7 +127,7 @@ static struct resource *staging_map_new(void *arg, struct mu_err *err)
 	return &m->base;
 }
 
-/* The node's map; a new reference. */
+/* Finds or creates the staging map of the node; *out is a new reference. */
 static int staging_map_of(struct kernel_call *c, struct staging_map **out, struct mu_err *err)
 {
 	MU_AUTO_BUF buf = {0};
@@ -140,13 +140,14 @@ static int staging_map_of(struct kernel_call *c, struct staging_map **out, struc
 	return 0;
 }
 
-/* ---- calls that wait ---- */
+/* ---- calls that may wait ---- */
 
 struct map_call {
 	struct waiter w;
 	struct staging_map *m;
 	int64_t key;
-	bool any_key, remove;
+	bool any_key; /* MapUnstageNoKey: the smallest key */
+	bool remove;
 	const struct mu_tensor *indices; /* an input of the call */
 	struct entry *put;
 	size_t bytes; /* of the tensors to put */
@@ -173,7 +174,7 @@ static int check_index(const struct map_call *t, const struct entry *e, int64_t 
 	return 0;
 }
 
-/* Moves the staged tensors of t->put into an entry that has some already. */
+/* Moves the staged tensors of t->put into an incomplete entry that has other tensors already. */
 static int entry_merge(struct map_call *t, struct entry *e, struct mu_err *err)
 {
 	const int32_t *index = t->indices->data;
@@ -254,7 +255,8 @@ static int check_output(const struct map_call *t, const struct entry *e, int64_t
 	return 0;
 }
 
-/* Output of the tensors that the indices name; they leave the entry if the call removes. */
+/* Outputs the tensors that the indices select. If the call removes them (MapUnstage), they are
+ * taken out of the entry, and an empty entry is freed. */
 static int entry_output(struct map_call *t, struct entry *e, struct mu_err *err)
 {
 	struct kernel_call *c = t->w.c;
@@ -371,7 +373,7 @@ static void map_peek(struct kernel_call *c)
 	map_start(c, &(struct map_call){.w = {.try = map_get_try}});
 }
 
-/* ---- calls that do not ---- */
+/* ---- calls that never wait ---- */
 
 static int entries_size(struct kernel_call *c, bool complete, struct mu_err *err)
 {

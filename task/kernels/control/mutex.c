@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mutexes that protect a group of nodes within a step.
  *
- * The holder of a lock has a lock object, which travels along the graph's edges. The lock is
+ * The holder of a lock has a lock object, passed along the graph's edges. The lock is
  * released when the last tensor that holds the object is destroyed: at ConsumeMutexLock, or when a
  * step fails. Then the next waiter gets the lock. The kernel allocates the object before it queues
  * the call, so nothing can fail, and nothing is freed, under the queue's lock. */
@@ -19,7 +19,7 @@ struct mutex {
 struct mutex_lock_object {
 	struct mu_object object;
 	struct mutex *mutex; /* a reference */
-	bool has;            /* the mutex: its turn has come */
+	bool owns_mutex;     /* the call got the mutex; hold_free releases it */
 };
 
 /* ---- the mutex ---- */
@@ -60,7 +60,7 @@ static int mutex_make(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- holding it ---- */
+/* ---- the lock object ---- */
 
 static void mutex_release(void *arg)
 {
@@ -71,7 +71,7 @@ static void hold_free(struct mu_object *o)
 {
 	struct mutex_lock_object *h = MU_CONTAINER(o, struct mutex_lock_object, object);
 
-	if (h->has)
+	if (h->owns_mutex)
 		wait_queue_update(&h->mutex->waiters, mutex_release, h->mutex);
 	resource_unref(&h->mutex->base);
 	free(h);
@@ -83,7 +83,7 @@ struct lock_wait {
 	struct waiter w;
 	struct mutex *mutex;
 	struct mutex_lock_object *hold;
-	struct mu_tensor out; /* what the hold is in */
+	struct mu_tensor out; /* the variant tensor that contains `hold` */
 };
 
 static bool lock_wait_try(struct waiter *w)
@@ -92,7 +92,7 @@ static bool lock_wait_try(struct waiter *w)
 
 	if (t->mutex->held)
 		return false;
-	t->mutex->held = t->hold->has = true;
+	t->mutex->held = t->hold->owns_mutex = true;
 	kernel_out_take(w->c, 0, t->out);
 	t->out = (struct mu_tensor){0};
 	return true;
@@ -106,7 +106,7 @@ static void lock_wait_free(struct waiter *w)
 	free(t);
 }
 
-static void lock(struct kernel_call *c)
+static void mutex_lock_start(struct kernel_call *c)
 {
 	struct resource *r;
 	struct mu_err err;
@@ -136,7 +136,7 @@ static void lock(struct kernel_call *c)
 	wait_queue_add(&t->w, WAIT_TAKE);
 }
 
-/* The tensor's end is the lock's. */
+/* The lock is released when the engine frees the input tensor. */
 static int consume_lock(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_object *o;
@@ -146,7 +146,7 @@ static int consume_lock(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"MutexV2", .run = mutex_make},
-    {"MutexLock", .start = lock},
+    {"MutexLock", .start = mutex_lock_start},
     {"ConsumeMutexLock", .run = consume_lock},
 };
 KERNEL_TABLE(control_mutex, rows)

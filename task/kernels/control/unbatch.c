@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unbatch: each of the calls whose rows Batch joined gets its rows of the result. UnbatchGrad: the
- * last of these calls gets the gradients of all, joined in the same way.
+/* Unbatch returns to each call its rows of a result that was computed for a batch. UnbatchGrad is
+ * the reverse: the call that has the batch gets the gradients of all calls, joined in the order of
+ * the batch.
  *
- * Calls of several steps meet at the resource of the node. A call has the id that Batch gave it.
- * The index of a batch, a matrix of [id, first row, row behind the last], is an input of its last
- * call; the other calls have an empty one. */
+ * The calls come from different steps and share the node's resource. Each has the id that Batch
+ * assigned. The last call of a batch has its index, a matrix of [id, first row, end row]; the
+ * others have an empty one. */
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -17,7 +18,9 @@
 #include "task/kernels/state/handles.h"
 
 struct piece {
-	struct mu_tensor rows; /* unset: a call waits for them; of UnbatchGrad a call's gradient */
+	/* Unbatch: the rows for the call; unset until the batch arrives.  UnbatchGrad: the call's
+	 * gradient. */
+	struct mu_tensor rows;
 	int64_t expires_ms;
 };
 
@@ -109,9 +112,9 @@ static void unbatcher_close(struct resource *r)
 }
 
 static const struct resource_type unbatcher_type = {
-    .name = "queue of rows", .free = unbatcher_free, .close = unbatcher_close};
+    .name = "Unbatch resource", .free = unbatcher_free, .close = unbatcher_close};
 static const struct resource_type gradients_type = {
-    .name = "queue of gradients", .free = unbatcher_free, .close = unbatcher_close};
+    .name = "UnbatchGrad resource", .free = unbatcher_free, .close = unbatcher_close};
 
 static struct resource *unbatcher_new(void *type, struct mu_err *err)
 {
@@ -221,7 +224,7 @@ static int gradient_join(struct unbatch_call *call, struct mu_err *err)
 		   : 0;
 }
 
-/* Output 0 = the gradients of all calls in the index, which are there. */
+/* Outputs the joined gradients of all calls in the index. All of them have arrived. */
 static int gradient_output(struct unbatch_call *call, struct mu_err *err)
 {
 	const struct mu_tensor *index = kernel_in(call->w.c, 1);

@@ -8,8 +8,8 @@ void wait_queue_init(struct wait_queue *q)
 	pthread_mutex_init(&q->lock, NULL);
 	q->closed = NULL;
 	for (int i = 0; i < WAIT_KINDS; i++) {
-		q->line[i].head = NULL;
-		q->line[i].tail = &q->line[i].head;
+		q->queues[i].head = NULL;
+		q->queues[i].tail = &q->queues[i].head;
 	}
 }
 
@@ -26,20 +26,20 @@ static void waiter_drop(struct waiter *w)
 	w->free(w);
 }
 
-static void link_last(struct wait_queue *q, int line, struct waiter *w)
+static void link_last(struct wait_queue *q, int kind, struct waiter *w)
 {
 	w->next = NULL;
-	*q->line[line].tail = w;
-	q->line[line].tail = &w->next;
+	*q->queues[kind].tail = w;
+	q->queues[kind].tail = &w->next;
 }
 
-static bool unlink_from(struct wait_queue *q, int line, struct waiter *w)
+static bool unlink_from(struct wait_queue *q, int kind, struct waiter *w)
 {
-	for (struct waiter **p = &q->line[line].head; *p; p = &(*p)->next)
+	for (struct waiter **p = &q->queues[kind].head; *p; p = &(*p)->next)
 		if (*p == w) {
 			*p = w->next;
 			if (!*p)
-				q->line[line].tail = p;
+				q->queues[kind].tail = p;
 			return true;
 		}
 	return false;
@@ -53,7 +53,7 @@ static struct waiter *wait_queue_serve(struct wait_queue *q)
 	for (bool moved = true; moved;) {
 		moved = false;
 		for (int i = 0; i < WAIT_KINDS; i++)
-			for (struct waiter *w = q->line[i].head, *next; w; w = next) {
+			for (struct waiter *w = q->queues[i].head, *next; w; w = next) {
 				next = w->next;
 				if (w->try(w)) {
 					unlink_from(q, i, w);
@@ -73,7 +73,7 @@ static struct waiter *wait_queue_serve(struct wait_queue *q)
 	return done;
 }
 
-/* With the lock, and after w has left its line. */
+/* With the lock, after w was removed from its queue. */
 static void fail_waiter(struct waiter *w, enum mu_code code, const char *why)
 {
 	w->state = WAITER_DONE;
@@ -126,11 +126,11 @@ static void wait_queue_cancelled(void *arg)
 		kernel_finish(w->c, &err);
 	}
 	if (linked)
-		waiter_drop(w); /* the line's */
+		waiter_drop(w); /* the queue's reference */
 	waiter_drop(w);
 }
 
-void wait_queue_add(struct waiter *w, int line)
+void wait_queue_add(struct waiter *w, int kind)
 {
 	struct wait_queue *q = w->waiters;
 	struct waiter *done = NULL;
@@ -139,17 +139,17 @@ void wait_queue_add(struct waiter *w, int line)
 	w->err.code = MU_OK;
 	atomic_init(&w->refs, 2);
 	if (!kernel_on_cancel(w->c, wait_queue_cancelled, w)) {
-		waiter_drop(w); /* the line's; cancelled() has ended the call */
+		waiter_drop(w); /* the queue's reference; the cancellation has finished the call */
 		return;
 	}
 	pthread_mutex_lock(&q->lock);
 	bool late = w->state == WAITER_CANCELLED;
 	if (!late) {
 		w->state = WAITER_WAITING;
-		link_last(q, line, w);
+		link_last(q, kind, w);
 		done = wait_queue_serve(q);
 	}
-	if (q->closed && w->state == WAITER_WAITING && unlink_from(q, line, w)) {
+	if (q->closed && w->state == WAITER_WAITING && unlink_from(q, kind, w)) {
 		fail_waiter(w, MU_CANCELLED, q->closed);
 		w->next = done;
 		done = w;
@@ -170,12 +170,12 @@ void wait_queue_update(struct wait_queue *q, void (*change)(void *arg), void *ar
 	finish_all(done);
 }
 
-void wait_queue_fail(struct wait_queue *q, int line, enum mu_code code, const char *why)
+void wait_queue_fail(struct wait_queue *q, int kind, enum mu_code code, const char *why)
 {
 	pthread_mutex_lock(&q->lock);
-	struct waiter *all = q->line[line].head;
-	q->line[line].head = NULL;
-	q->line[line].tail = &q->line[line].head;
+	struct waiter *all = q->queues[kind].head;
+	q->queues[kind].head = NULL;
+	q->queues[kind].tail = &q->queues[kind].head;
 	for (struct waiter *w = all; w; w = w->next)
 		fail_waiter(w, code, why);
 	pthread_mutex_unlock(&q->lock);

@@ -43,7 +43,7 @@ struct wait_queue {
 	pthread_mutex_t lock;
 	struct {
 		struct waiter *head, **tail;
-	} line[WAIT_KINDS];
+	} queues[WAIT_KINDS];
 	const char *closed; /* why calls that would wait fail; NULL: they may wait */
 };
 
@@ -51,13 +51,13 @@ void wait_queue_init(struct wait_queue *q);
 void wait_queue_fini(struct wait_queue *q);
 /* Starts the wait of w, whose call c, queue `waiters`, owner (its reference is taken), what, try
  * and free are set. */
-void wait_queue_add(struct waiter *w, int line);
+void wait_queue_add(struct waiter *w, int kind);
 /* Makes a change under the lock, then serves the calls that it allows to go on. */
 void wait_queue_update(struct wait_queue *q, void (*change)(void *arg), void *arg);
-/* Fails all calls that wait in a line: "<what> '<name of the owner>' <why>". */
-void wait_queue_fail(struct wait_queue *q, int line, enum mu_code code, const char *why);
-/* Fails the calls of all lines with CANCELLED, and from now on each call that would wait.  `why` is
- * borrowed. */
+/* Fails all calls that wait in the queue of this kind: "<what> '<name of the owner>' <why>". */
+void wait_queue_fail(struct wait_queue *q, int kind, enum mu_code code, const char *why);
+/* Fails the calls of all queues with CANCELLED, and every later call that would have to wait. `why`
+ * is borrowed. */
 void wait_queue_close(struct wait_queue *q, const char *why);
 
 #endif

@@ -6,9 +6,9 @@
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/serializer.h"
 
-static int64_t count_of_input(const struct dataset *d, int64_t n)
+static int64_t cardinality_of_input(const struct dataset *d, int64_t n)
 {
-	return d->keeps_count ? n : UNKNOWN_CARDINALITY;
+	return d->preserve_cardinality ? n : UNKNOWN_CARDINALITY;
 }
 
 int dataset_map_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
@@ -247,7 +247,7 @@ static int interleave_serialize(struct dataset_iterator *it, struct serializer *
 /* ---- a state that goes from element to element ---- */
 
 struct states {
-	struct mu_tensor *t; /* n_first of them */
+	struct mu_tensor *t; /* n_params_before_captured of them */
 	bool over;
 };
 
@@ -255,8 +255,8 @@ static int states_open(struct dataset_iterator *it, struct mu_err *err)
 {
 	struct states *s = it->state;
 
-	s->t = MU_NEW_ARRAY(struct mu_tensor, it->d->n_first + 1);
-	for (unsigned i = 0; i < it->d->n_first; i++)
+	s->t = MU_NEW_ARRAY(struct mu_tensor, it->d->n_params_before_captured + 1);
+	for (unsigned i = 0; i < it->d->n_params_before_captured; i++)
 		s->t[i] = mu_tensor_ref(&it->d->params[i]);
 	return dataset_iterator_open_input(it, err);
 }
@@ -265,14 +265,14 @@ static void states_close(struct dataset_iterator *it)
 {
 	struct states *s = it->state;
 
-	element_drop(s->t, it->d->n_first);
+	element_drop(s->t, it->d->n_params_before_captured);
 	free(s->t);
 }
 
 static int states_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
 	struct states *s = it->state;
-	unsigned n = it->d->n_first;
+	unsigned n = it->d->n_params_before_captured;
 	MU_AUTO_FREE struct mu_tensor *read = MU_NEW_ARRAY(struct mu_tensor, n + 1);
 	int rc = serialize_flag(ser, &s->over, err);
 
@@ -286,15 +286,16 @@ static int states_serialize(struct dataset_iterator *it, struct serializer *ser,
 
 static int check_scan(struct dataset *d, struct mu_err *err)
 {
-	return d->n_first + d->in[0]->n_out <= MAX_COMPONENTS &&
-		       d->n_first + d->n_out <= MAX_COMPONENTS
+	return d->n_params_before_captured + d->in[0]->n_out <= MAX_COMPONENTS &&
+		       d->n_params_before_captured + d->n_out <= MAX_COMPONENTS
 		   ? 0
 		   : mu_invalid(err, "states and elements of over %d components", MAX_COMPONENTS);
 }
 
 static int scan_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	unsigned n = it->d->n_first, n_in = n + it->d->in[0]->n_out, n_made = n + it->d->n_out;
+	unsigned n = it->d->n_params_before_captured, n_in = n + it->d->in[0]->n_out,
+		 n_made = n + it->d->n_out;
 	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n_in + 1);
 	MU_AUTO_FREE struct mu_tensor *made = MU_NEW_ARRAY(struct mu_tensor, n_made + 1);
 	struct states *s = it->state;
@@ -334,7 +335,7 @@ static int while_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 		.serialize = interleave_serialize
 #define MAP                                                                                        \
 	F("f"), .open = dataset_iterator_open_input, .next = dataset_map_next,                     \
-		.count = count_of_input, .releases_input = true
+		.cardinality = cardinality_of_input, .releases_input = true
 #define FILTER                                                                                     \
 	F("predicate"), .check = check_filter, .open = dataset_iterator_open_input,                \
 			.next = filter_next
@@ -344,7 +345,7 @@ static int while_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 			.serialize = states_serialize
 #define SCAN                                                                                       \
 	F("f"), .state_size = sizeof(struct states), .check = check_scan, .open = states_open,     \
-		.next = scan_next, .close = states_close, .count = count_of_input,                 \
+		.next = scan_next, .close = states_close, .cardinality = cardinality_of_input,     \
 		.serialize = states_serialize, .releases_input = true
 static const struct dataset_kind rows[] = {
     {DATASET("MapDataset"), MAP},

@@ -51,8 +51,8 @@ int stack_elements(struct mu_tensor *const *element, int64_t n, unsigned k, bool
 	return 0;
 }
 
-/* ---- padding: parameters are the size, a shape and a value for each component, and whether only
- * whole batches count ---- */
+/* ---- padded batches: the parameters are batch_size, the padded shape and the padding value of
+ * each component, and drop_remainder ---- */
 
 static int check_padded(struct dataset *d, struct mu_err *err)
 {
@@ -82,7 +82,7 @@ static int check_padded(struct dataset *d, struct mu_err *err)
 	return check_size(mu_tensor_int(size, 0), err);
 }
 
-/* The shape that all n elements' component k fits into, behind their number. */
+/* The shape of component k of a padded batch: n, then the padded shape. */
 static int padded_shape(const struct dataset *d, struct mu_tensor *const *element, int64_t n,
 			unsigned k, struct mu_shape *out, struct mu_err *err)
 {
@@ -137,7 +137,7 @@ static int stack_padded(const struct dataset *d, struct mu_tensor *const *elemen
 	return 0;
 }
 
-/* ---- both ---- */
+/* ---- plain and padded batches ---- */
 
 static int next_of_input(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
@@ -145,8 +145,9 @@ static int next_of_input(struct dataset_iterator *it, struct mu_tensor *out, str
 			     : dataset_iterator_next(it->input, out, err);
 }
 
-/* Returns the iterator whose elements pass through a function into the batches; NULL if there is no
- * function.  TensorFlow's optimizer makes a MapAndBatchDataset of map() and batch(). */
+/* Returns the iterator that feeds the map function of a MapAndBatchDataset, or of a batch()
+ * directly behind map(); NULL if there is none.  TensorFlow's optimizer makes a MapAndBatchDataset
+ * of map() and batch(). */
 static struct dataset_iterator *function_input(const struct dataset_iterator *it)
 {
 	if (it->d->f[0].f)
@@ -167,7 +168,7 @@ static void skip_elements(struct dataset_iterator *it, int64_t n)
 			element_drop(t, it->d->n_out);
 }
 
-int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, bool padded,
+int draw_batch(struct dataset_iterator *it, int64_t want, bool drop_remainder, bool padded,
 	       draw_element_fn *next, struct mu_tensor *out, struct mu_err *err)
 {
 	const struct dataset *d = it->d;
@@ -192,7 +193,7 @@ int draw_batch(struct dataset_iterator *it, int64_t want, bool whole, bool padde
 	if (rc < 0 && mapped) /* the next batch begins where it would without the error */
 		skip_elements(mapped, want - n - 1);
 	if (rc >= 0)
-		rc = n == want || (n && !whole);
+		rc = n == want || (n && !drop_remainder);
 	for (int bad = 0; rc > 0 && k < d->n_out; k++)
 		if ((bad = padded ? stack_padded(d, element, n, k, &out[k], err)
 				  : stack_elements(element, n, k, mapped != NULL, &out[k], err))) {
@@ -222,32 +223,32 @@ static int padded_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 			  out, err);
 }
 
-static int64_t dataset_batch_count(int64_t n, int64_t size, bool whole)
+static int64_t batched_cardinality(int64_t n, int64_t size, bool drop_remainder)
 {
-	return n < 0 ? n : n / size + (!whole && n % size);
+	return n < 0 ? n : n / size + (!drop_remainder && n % size);
 }
 
-static int64_t count_batch(const struct dataset *d, int64_t n)
+static int64_t batch_cardinality(const struct dataset *d, int64_t n)
 {
 	unsigned k = d->kind->n_scalars;
 
-	if (d->f[0].f && !d->keeps_count)
+	if (d->f[0].f && !d->preserve_cardinality)
 		return UNKNOWN_CARDINALITY;
-	return dataset_batch_count(n, dataset_number(d, 0), k > 1 && dataset_number(d, k - 1));
+	return batched_cardinality(n, dataset_number(d, 0), k > 1 && dataset_number(d, k - 1));
 }
 
-static int64_t count_padded(const struct dataset *d, int64_t n)
+static int64_t padded_cardinality(const struct dataset *d, int64_t n)
 {
-	return dataset_batch_count(n, mu_tensor_int(&d->params[0], 0),
+	return batched_cardinality(n, mu_tensor_int(&d->params[0], 0),
 				   d->kind->n_scalars && dataset_number(d, 0));
 }
 
 #define BATCH                                                                                      \
 	.n_in = 1, .check = dataset_batch_check, .open = dataset_iterator_open_input,              \
-	.next = batch_next, .count = count_batch
+	.next = batch_next, .cardinality = batch_cardinality
 #define PADDED                                                                                     \
 	.n_in = 1, .check = check_padded, .open = dataset_iterator_open_input,                     \
-	.next = padded_next, .count = count_padded
+	.next = padded_next, .cardinality = padded_cardinality
 #define MAPPED BATCH, .n_scalars = 3, .function = {{"f", "Targuments"}}, .releases_input = true
 static const struct dataset_kind rows[] = {
     {DATASET("BatchDataset"), BATCH, .n_scalars = 1},

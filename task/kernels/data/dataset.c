@@ -68,7 +68,7 @@ struct dataset *dataset_new(const struct dataset_kind *k, const char *op)
 	mu_object_init(&d->object, &dataset_type);
 	d->kind = k;
 	d->op = op;
-	d->count = UNKNOWN_CARDINALITY;
+	d->cardinality = UNKNOWN_CARDINALITY;
 	d->batch_size = -1;
 	return d;
 }
@@ -206,7 +206,7 @@ int dataset_out_of_range(const struct dataset *d, struct mu_err *err)
 
 int dataset_function_ended(struct dataset_iterator *it, struct mu_err *err)
 {
-	if (it->d->keeps_count) {
+	if (it->d->preserve_cardinality) {
 		err->code = MU_INVALID_ARGUMENT;
 		return mu_wrap(err, "Function invocation produced OutOfRangeError");
 	}

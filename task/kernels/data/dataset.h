@@ -30,9 +30,9 @@ struct dataset_kind {
 		const char *name, *captured;
 	} function[MAX_FUNCTIONS];
 	bool reshapes; /* its elements have other components than those of its input */
-	/* (optional) The number of elements if its first input dataset has n.  NULL: n, or
+	/* (optional) The cardinality if that of the first input dataset is n.  NULL: n, or
 	 * UNKNOWN_CARDINALITY if it has no input dataset or has a function. */
-	int64_t (*count)(const struct dataset *d, int64_t n);
+	int64_t (*cardinality)(const struct dataset *d, int64_t n);
 	unsigned n_ignored_inputs; /* after all others */
 	/* (optional) Reads the attributes that `check` and `next` need. */
 	void (*read)(struct dataset *d, const struct mu_node *n);
@@ -58,19 +58,20 @@ struct dataset {
 	unsigned depth; /* of the deepest chain below */
 	/* Known without reading elements.  A dataset may be the input of others 2^depth times, so
 	 * these are computed once. */
-	int64_t count;      /* the cardinality */
-	int64_t batch_size; /* of the batches that its elements are; -1: unknown */
+	int64_t cardinality;
+	int64_t batch_size; /* of the batches, if the elements are batches; -1: unknown */
 	struct dataset **in;
 	struct mu_tensor *params; /* the op's other inputs, in order */
-	unsigned n_first;         /* parameters before what functions captured */
+	unsigned n_params_before_captured;
 	struct {
 		struct function *f;
 		unsigned from, n; /* the parameters that it captured */
 	} f[MAX_FUNCTIONS];
-	bool flag;        /* reshuffle_each_iteration, rerandomize_each_iteration,
-			     stop_on_empty_dataset: the one that the op has */
-	bool keeps_count; /* preserve_cardinality */
-	bool is_copied;   /* its kind or one below is */
+	/* The op's reshuffle_each_iteration, rerandomize_each_iteration or stop_on_empty_dataset:
+	 * it has at most one of them.  AutoShardDataset: whether it shards. */
+	bool op_flag;
+	bool preserve_cardinality;
+	bool is_copied; /* its kind or one below is */
 	void *shared;
 	struct dataset *original; /* of a copy: owns all but `in` and what is_copied says */
 };
@@ -87,7 +88,8 @@ struct dataset_iterator {
 int dataset_iterator_open(const struct dataset *d, struct caller *caller,
 			  struct dataset_iterator **out, struct mu_err *err);
 void dataset_iterator_close(struct dataset_iterator *it); /* NULL is fine */
-/* Turns an OUT_OF_RANGE error into another one: readers would take it for the end. */
+/* Replaces an OUT_OF_RANGE error by another code, because readers take OUT_OF_RANGE for the end of
+ * the dataset. */
 int dataset_out_of_range(const struct dataset *d, struct mu_err *err);
 static inline int dataset_iterator_next(struct dataset_iterator *it, struct mu_tensor *out,
 					struct mu_err *err)
@@ -102,7 +104,7 @@ void element_drop(struct mu_tensor *t, unsigned n);
 /* Copies row `row` of each of n tensors, which have at least one dimension. */
 int element_row(const struct mu_tensor *t, unsigned n, int64_t row, struct mu_tensor *out,
 		struct mu_err *err);
-/* Number k of the scalars. */
+/* Returns scalar parameter k as an integer. */
 int64_t dataset_number(const struct dataset *d, unsigned k);
 /* Opens in[0] as it->input. */
 int dataset_iterator_open_input(struct dataset_iterator *it, struct mu_err *err);

@@ -72,7 +72,7 @@ struct dataset *element_list_dataset_new(struct element_list *l, unsigned n_out)
 	d->n_out = n_out;
 	d->shared = mu_xcalloc(1, sizeof *l);
 	*(struct element_list *)d->shared = *l;
-	d->count = l->n;
+	d->cardinality = l->n;
 	*l = (struct element_list){0};
 	return d;
 }

@@ -149,7 +149,8 @@ struct groups {
 
 static int check_groups(struct dataset *d, struct mu_err *err)
 {
-	return d->n_first ? mu_invalid(err, "inputs that no function captured") : 0;
+	return d->n_params_before_captured ? mu_invalid(err, "inputs that no function captured")
+					   : 0;
 }
 
 static void end_group(struct groups *w)
@@ -459,7 +460,7 @@ static int reducers_next(struct dataset_iterator *it, struct mu_tensor *out, str
 }
 
 /* Windows begin every `shift` elements. */
-static int64_t count_windows(const struct dataset *d, int64_t n)
+static int64_t window_cardinality(const struct dataset *d, int64_t n)
 {
 	int64_t size = dataset_number(d, WINDOW_SIZE), shift = dataset_number(d, WINDOW_SHIFT);
 	int64_t span = 1 + (size - 1) * dataset_number(d, WINDOW_STRIDE);
@@ -473,7 +474,7 @@ static int64_t count_windows(const struct dataset *d, int64_t n)
 #define WINDOW                                                                                     \
 	.state_size = sizeof(struct window), .n_in = 1, .check = check_window,                     \
 	.open = dataset_iterator_open_input, .next = window_next, .close = window_close,           \
-	.count = count_windows, .serialize = window_serialize, .releases_input = true
+	.cardinality = window_cardinality, .serialize = window_serialize, .releases_input = true
 #define GROUPS                                                                                     \
 	.state_size = sizeof(struct groups), .n_in = 1,                                            \
 	.function = {{"key_func", "Tkey_func_other_arguments"},                                    \

@@ -57,7 +57,7 @@ static int take_functions(struct kernel_call *c, struct dataset *d, struct mu_er
 	}
 	if (captured > d->n_params - d->kind->n_scalars)
 		return mu_invalid(err, "%s lacks what its functions captured", d->op);
-	at = d->n_first = d->n_params - d->kind->n_scalars - captured;
+	at = d->n_params_before_captured = d->n_params - d->kind->n_scalars - captured;
 	for (unsigned i = 0; i < MAX_FUNCTIONS && d->kind->function[i].name; i++) {
 		const char *name = d->kind->function[i].name;
 		const struct mu_attr *f = mu_node_attr(c->node, name);
@@ -96,8 +96,8 @@ static int dataset_fill(struct kernel_call *c, struct dataset *d, struct mu_err 
 		return mu_invalid(err, "%s of %u components over one of %u", d->op, d->n_out,
 				  d->in[0]->n_out);
 	mu_node_write_attrs(c->node, false, &d->attrs);
-	d->flag = flag_of(c->node);
-	d->keeps_count = args_attr_bool(c->node, "preserve_cardinality", false);
+	d->op_flag = flag_of(c->node);
+	d->preserve_cardinality = args_attr_bool(c->node, "preserve_cardinality", false);
 	MU_RETURN_IF_ERROR(take_functions(c, d, err));
 	if (d->kind->shared_size)
 		d->shared = mu_xcalloc(1, d->kind->shared_size);
@@ -152,10 +152,10 @@ static int64_t batch_size_of(const struct dataset *d)
 
 static int64_t cardinality_of(const struct dataset *d)
 {
-	int64_t n = d->n_in ? d->in[0]->count : UNKNOWN_CARDINALITY;
+	int64_t n = d->n_in ? d->in[0]->cardinality : UNKNOWN_CARDINALITY;
 
-	if (d->kind->count)
-		return d->kind->count(d, n);
+	if (d->kind->cardinality)
+		return d->kind->cardinality(d, n);
 	return d->kind->function[0].name ? UNKNOWN_CARDINALITY : n;
 }
 
@@ -170,7 +170,7 @@ int dataset_make(struct kernel_call *c, struct mu_err *err)
 		mu_object_unref(&d->object);
 		return rc;
 	}
-	d->count = cardinality_of(d);
+	d->cardinality = cardinality_of(d);
 	d->batch_size = batch_size_of(d);
 	return variant_out(c, 0, &d->object, err);
 }

@@ -79,7 +79,7 @@ static int directed_next(struct dataset_iterator *it, struct mu_tensor *out, str
 		dataset_iterator_close(w->from[i]);
 		w->from[i] = NULL;
 		w->left--;
-		w->over = it->d->flag;
+		w->over = it->d->op_flag;
 	}
 	w->over = true;
 	return 0;
@@ -100,7 +100,7 @@ static int directed_serialize(struct dataset_iterator *it, struct serializer *se
 	return rc;
 }
 
-static int64_t count_unknown(const struct dataset *d, int64_t n)
+static int64_t unknown_cardinality(const struct dataset *d, int64_t n)
 {
 	return UNKNOWN_CARDINALITY;
 }
@@ -412,7 +412,7 @@ static int assert_serialize(struct dataset_iterator *it, struct serializer *ser,
 	return serialize_number(ser, it->state, 0, INT64_MAX - 1, err);
 }
 
-static int64_t count_asserted(const struct dataset *d, int64_t n)
+static int64_t assert_cardinality(const struct dataset *d, int64_t n)
 {
 	return dataset_number(d, 0);
 }
@@ -420,26 +420,26 @@ static int64_t count_asserted(const struct dataset *d, int64_t n)
 #define DIRECTED                                                                                   \
 	.state_size = sizeof(struct directed), .n_in = ANY_NUMBER, .check = check_directed,        \
 	.open = directed_open, .next = directed_next, .close = directed_close,                     \
-	.count = count_unknown, .serialize = directed_serialize
+	.cardinality = unknown_cardinality, .serialize = directed_serialize
 #define UNIQUE                                                                                     \
 	.state_size = sizeof(struct mu_map), .n_in = 1, .check = check_unique,                     \
 	.open = unique_open, .next = unique_next, .close = unique_close,                           \
-	.count = empty_or_unknown, .serialize = unique_serialize
+	.cardinality = empty_or_unknown, .serialize = unique_serialize
 #define UNBATCH                                                                                    \
 	.state_size = sizeof(struct rows), .n_in = 1, .open = dataset_iterator_open_input,         \
-	.next = unbatch_next, .close = unbatch_close, .count = empty_or_unknown,                   \
+	.next = unbatch_next, .close = unbatch_close, .cardinality = empty_or_unknown,             \
 	.serialize = dataset_mix_rows_serialize
 #define REBATCH                                                                                    \
 	.state_size = sizeof(struct rebatch), .n_in = 1, .n_scalars = 1, .check = check_rebatch,   \
 	.open = dataset_iterator_open_input, .next = rebatch_next, .close = rebatch_close,         \
-	.count = empty_or_unknown, .serialize = rebatch_serialize
+	.cardinality = empty_or_unknown, .serialize = rebatch_serialize
 #define DIVIDED                                                                                    \
 	.state_size = sizeof(struct rebatch), .n_in = 1, .n_scalars = 1, .check = check_divided,   \
 	.open = dataset_iterator_open_input, .next = divided_next, .close = rebatch_close,         \
-	.count = empty_or_unknown, .serialize = rebatch_serialize
+	.cardinality = empty_or_unknown, .serialize = rebatch_serialize
 #define IGNORE                                                                                     \
 	.n_in = 1, .open = dataset_iterator_open_input, .next = ignore_next,                       \
-	.count = empty_or_unknown
+	.cardinality = empty_or_unknown
 static const struct dataset_kind rows[] = {
     {DATASET("DirectedInterleaveDataset ExperimentalDirectedInterleaveDataset"), DIRECTED},
     {DATASET("UniqueDataset ExperimentalUniqueDataset"), UNIQUE},
@@ -448,7 +448,7 @@ static const struct dataset_kind rows[] = {
     {DATASET("RebatchDataset ExperimentalRebatchDataset"), DIVIDED},
     {DATASET("IgnoreErrorsDataset ExperimentalIgnoreErrorsDataset"), IGNORE},
     {DATASET("AssertCardinalityDataset"), .state_size = sizeof(int64_t), .n_in = 1, .n_scalars = 1,
-     .open = dataset_iterator_open_input, .next = assert_next, .count = count_asserted,
+     .open = dataset_iterator_open_input, .next = assert_next, .cardinality = assert_cardinality,
      .serialize = assert_serialize},
 };
 KERNEL_TABLE(data_mix, rows)

@@ -69,7 +69,8 @@ static int check_parse(struct dataset *d, struct mu_err *err)
 	    w->types[FEATURE_SPARSE].n != sparse || w->types[FEATURE_DENSE].n != dense ||
 	    w->shapes.n != dense || d->in[0]->n_out != 1)
 		return mu_invalid(
-		    err, "%s: keys, types, shapes, defaults and components are not as many", d->op);
+		    err, "%s: the numbers of keys, types, shapes, defaults and components differ",
+		    d->op);
 	struct mu_span *all = MU_ARENA_ARRAY(&w->arena, struct mu_span, d->n_out + 1);
 	memcpy(all, w->keys[FEATURE_SPARSE].ss, sparse * sizeof *all);
 	memcpy(all + sparse, w->keys[FEATURE_DENSE].ss, dense * sizeof *all);
@@ -105,7 +106,7 @@ static int parse_records(const struct dataset *d, struct features *f, const stru
 				       w->keys[k].n, attrs[k].types, &w->types[k], err);
 	f->shapes = &w->shapes;
 	for (unsigned i = 0; i < f->n[FEATURE_DENSE]; i++)
-		f->otherwise[i] = &d->params[1 + i];
+		f->defaults[i] = &d->params[1 + i];
 	if (rc || (rc = features_begin(f, in->shape.count, err)))
 		return rc;
 	for (; f->current < f->examples && !rc; f->current++)
@@ -113,7 +114,7 @@ static int parse_records(const struct dataset *d, struct features *f, const stru
 			 ? features_check(f, err)
 			 : mu_invalid(err, "Could not parse example input %lld",
 				      (long long)f->current);
-	return rc ? rc : features_output(f, made, err);
+	return rc ? rc : features_make_outputs(f, made, err);
 }
 
 /* Three tensors as one of three variants. */

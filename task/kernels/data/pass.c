@@ -44,7 +44,7 @@ static int check_prefetch(struct dataset *d, struct mu_err *err)
 /* The datasets have the same elements, so there is no need to measure which one is faster. */
 static int check_fastest(struct dataset *d, struct mu_err *err)
 {
-	int64_t n = d->in[0]->count, more;
+	int64_t n = d->in[0]->cardinality, more;
 
 	for (unsigned i = 0; i < d->n_in; i++) {
 		if (d->in[i]->n_out != d->n_out)
@@ -54,7 +54,7 @@ static int check_fastest(struct dataset *d, struct mu_err *err)
 			    "outputs. Input %u has %u components. Expected to have %u "
 			    "components.",
 			    i, d->in[i]->n_out, d->n_out);
-		more = d->in[i]->count;
+		more = d->in[i]->cardinality;
 		if (n != UNKNOWN_CARDINALITY && more != UNKNOWN_CARDINALITY && more != n)
 			return mu_invalid(
 			    err,
@@ -166,12 +166,12 @@ enum { POLICY_OFF = -1 };
 
 static void pass_read_policy(struct dataset *d, const struct mu_node *n)
 {
-	d->flag = args_attr_int(n, "auto_shard_policy", 0) != POLICY_OFF;
+	d->op_flag = args_attr_int(n, "auto_shard_policy", 0) != POLICY_OFF;
 }
 
 static int auto_shard_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return (it->d->flag ? shard_next : pass_next)(it, out, err);
+	return (it->d->op_flag ? shard_next : pass_next)(it, out, err);
 }
 
 /* Opens the input at once, because the datasets below take their seeds when they are opened. */
@@ -406,7 +406,7 @@ static int cache_serialize(struct dataset_iterator *it, struct serializer *ser, 
 
 /* ---- how many ---- */
 
-static int64_t count_take(const struct dataset *d, int64_t n)
+static int64_t take_cardinality(const struct dataset *d, int64_t n)
 {
 	int64_t most = dataset_number(d, 0);
 
@@ -415,7 +415,7 @@ static int64_t count_take(const struct dataset *d, int64_t n)
 	return n < 0 || n > most ? most : n;
 }
 
-static int64_t count_skip(const struct dataset *d, int64_t n)
+static int64_t skip_cardinality(const struct dataset *d, int64_t n)
 {
 	int64_t less = dataset_number(d, 0);
 
@@ -424,19 +424,19 @@ static int64_t count_skip(const struct dataset *d, int64_t n)
 	return less < 0 || less > n ? 0 : n - less;
 }
 
-static int64_t count_shard(const struct dataset *d, int64_t n)
+static int64_t shard_cardinality(const struct dataset *d, int64_t n)
 {
 	int64_t shards = dataset_number(d, 0);
 
 	return n < 0 ? n : n / shards + (dataset_number(d, 1) < n % shards);
 }
 
-static int64_t count_auto_shard(const struct dataset *d, int64_t n)
+static int64_t auto_shard_cardinality(const struct dataset *d, int64_t n)
 {
-	return d->flag ? count_shard(d, n) : n;
+	return d->op_flag ? shard_cardinality(d, n) : n;
 }
 
-static int64_t count_repeat(const struct dataset *d, int64_t n)
+static int64_t repeat_cardinality(const struct dataset *d, int64_t n)
 {
 	int64_t rounds = dataset_number(d, 0), all;
 
@@ -448,12 +448,12 @@ static int64_t count_repeat(const struct dataset *d, int64_t n)
 }
 
 /* The smallest cardinality among the finite inputs. */
-static int64_t count_zip(const struct dataset *d, int64_t n)
+static int64_t zip_cardinality(const struct dataset *d, int64_t n)
 {
 	int64_t least = INFINITE_CARDINALITY;
 
 	for (unsigned i = 0; i < d->n_in; i++) {
-		n = d->in[i]->count;
+		n = d->in[i]->cardinality;
 		if (n == UNKNOWN_CARDINALITY)
 			return n;
 		if (n != INFINITE_CARDINALITY && (least == INFINITE_CARDINALITY || n < least))
@@ -462,9 +462,9 @@ static int64_t count_zip(const struct dataset *d, int64_t n)
 	return least;
 }
 
-static int64_t count_both(const struct dataset *d, int64_t n)
+static int64_t concatenate_cardinality(const struct dataset *d, int64_t n)
 {
-	int64_t more = d->in[1]->count, all;
+	int64_t more = d->in[1]->cardinality, all;
 
 	if (n == INFINITE_CARDINALITY || more == INFINITE_CARDINALITY)
 		return INFINITE_CARDINALITY;
@@ -482,7 +482,7 @@ static int64_t count_both(const struct dataset *d, int64_t n)
 #define AUTO_SHARD                                                                                 \
 	COUNTED, .n_scalars = 2, .check = check_shard, .read = pass_read_policy,                   \
 		 .open = dataset_iterator_open_input, .next = auto_shard_next,                     \
-		 .count = count_auto_shard
+		 .cardinality = auto_shard_cardinality
 static const struct dataset_kind rows[] = {
     {DATASET("OptionsDataset ModelDataset OptimizeDataset OptimizeDatasetV2 FinalizeDataset "
 	     "RewriteDataset NonSerializableDataset AssertNextDataset AssertPrevDataset "
@@ -500,20 +500,21 @@ static const struct dataset_kind rows[] = {
     {DATASET("SleepDataset ExperimentalSleepDataset"), .n_in = 1, .n_scalars = 1,
      .check = check_sleep, .open = dataset_iterator_open_input, .next = sleep_next},
     {DATASET("TakeDataset"), COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input,
-     .next = take_next, .count = count_take, .releases_input = true},
+     .next = take_next, .cardinality = take_cardinality, .releases_input = true},
     {DATASET("SkipDataset"), COUNTED, .n_scalars = 1, .open = dataset_iterator_open_input,
-     .next = skip_next, .count = count_skip},
+     .next = skip_next, .cardinality = skip_cardinality},
     {DATASET("ShardDataset"), COUNTED, .n_scalars = 2, .check = check_shard,
-     .open = dataset_iterator_open_input, .next = shard_next, .count = count_shard},
+     .open = dataset_iterator_open_input, .next = shard_next, .cardinality = shard_cardinality},
     {DATASET("AutoShardDataset ExperimentalAutoShardDataset"), AUTO_SHARD},
     {DATASET("RepeatDataset"), COUNTED, .n_scalars = 1, .open = repeat_open, .next = repeat_next,
-     .count = count_repeat, .releases_input = true},
+     .cardinality = repeat_cardinality, .releases_input = true},
     {DATASET("ZipDataset"), .state_size = sizeof(struct concatenate_state), .n_in = ANY_NUMBER,
-     .open = zip_open, .next = zip_next, .close = zip_close, .count = count_zip,
+     .open = zip_open, .next = zip_next, .close = zip_close, .cardinality = zip_cardinality,
      .serialize = zip_serialize},
     {DATASET("ConcatenateDataset"), .state_size = sizeof(struct count), .n_in = 2,
      .check = check_concatenate, .open = dataset_iterator_open_input, .releases_input = true,
-     .next = concatenate_next, .count = count_both, .serialize = concatenate_serialize},
+     .next = concatenate_next, .cardinality = concatenate_cardinality,
+     .serialize = concatenate_serialize},
     {DATASET("CacheDataset"), CACHE},
     /* the cache belongs to the dataset, not to a resource */
     {DATASET("CacheDatasetV2"), CACHE, .n_ignored_inputs = 1},

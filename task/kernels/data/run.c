@@ -376,7 +376,7 @@ static int prepare_element(struct kernel_call *c, struct run *r, struct mu_err *
 {
 	MU_RETURN_IF_ERROR(args_rank(c, 1, 0, err));
 	MU_RETURN_IF_ERROR(prepare_single(c, r, err));
-	int64_t n = r->d->count, index = *MU_DATA(int64_t, kernel_in(c, 1));
+	int64_t n = r->d->cardinality, index = *MU_DATA(int64_t, kernel_in(c, 1));
 	if (n < 0)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
 			       "Dataset of type %s has %s cardinality, which does not support "
@@ -492,7 +492,7 @@ static int cardinality(struct kernel_call *c, struct mu_err *err)
 	struct mu_object *o;
 
 	MU_RETURN_IF_ERROR(variant_in(c, 0, &dataset_type, &o, err));
-	int64_t n = MU_CONTAINER(o, const struct dataset, object)->count;
+	int64_t n = MU_CONTAINER(o, const struct dataset, object)->cardinality;
 	return kernel_out_value(c, 0, MU_INT64, &n, err);
 }
 

@@ -131,14 +131,14 @@ struct shuffle {
 	bool round_has_elements; /* the round that is read */
 };
 
-/* New seeds for each round if the dataset reshuffles (d->flag), else the same ones. */
+/* New seeds for each round if the dataset reshuffles (d->op_flag), else the same ones. */
 static struct draws draws_of_round(const struct dataset *d)
 {
 	struct seeds *s = d->shared;
 
 	pthread_mutex_lock(&s->lock);
-	uint64_t a = d->flag ? shuffle_draw(&s->draws) : s->fixed[0];
-	uint64_t b = d->flag ? shuffle_draw(&s->draws) : s->fixed[1];
+	uint64_t a = d->op_flag ? shuffle_draw(&s->draws) : s->fixed[0];
+	uint64_t b = d->op_flag ? shuffle_draw(&s->draws) : s->fixed[1];
 	pthread_mutex_unlock(&s->lock);
 	return draws_seeded(a, b);
 }
@@ -282,7 +282,7 @@ static int shuffle_serialize(struct dataset_iterator *it, struct serializer *ser
 	return 0;
 }
 
-static int64_t count_shuffled(const struct dataset *d, int64_t n)
+static int64_t shuffle_cardinality(const struct dataset *d, int64_t n)
 {
 	int64_t rounds = rounds_of(d), total;
 
@@ -336,14 +336,15 @@ static int random_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 	return 1;
 }
 
-static int64_t count_endless(const struct dataset *d, int64_t n)
+static int64_t infinite_cardinality(const struct dataset *d, int64_t n)
 {
 	return INFINITE_CARDINALITY;
 }
 
 static int check_sampling(struct dataset *d, struct mu_err *err)
 {
-	return d->n_first == 1 && d->params[0].dtype == MU_FLOAT && d->params[0].shape.count == 1
+	return d->n_params_before_captured == 1 && d->params[0].dtype == MU_FLOAT &&
+		       d->params[0].shape.count == 1
 		   ? 0
 		   : mu_invalid(err, "rate must be one float");
 }
@@ -361,7 +362,7 @@ static int sample_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 	return rc;
 }
 
-static int64_t count_unknown(const struct dataset *d, int64_t n)
+static int64_t unknown_cardinality(const struct dataset *d, int64_t n)
 {
 	return UNKNOWN_CARDINALITY;
 }
@@ -369,11 +370,11 @@ static int64_t count_unknown(const struct dataset *d, int64_t n)
 #define SHUFFLE                                                                                    \
 	.shared_size = sizeof(struct seeds), .state_size = sizeof(struct shuffle), .n_in = 1,      \
 	.check = check_shuffle, .finish = finish_shuffle, .open = shuffle_open,                    \
-	.next = shuffle_next, .close = shuffle_close, .count = count_shuffled,                     \
+	.next = shuffle_next, .close = shuffle_close, .cardinality = shuffle_cardinality,          \
 	.serialize = shuffle_serialize, .releases_input = true
 #define RANDOM                                                                                     \
 	.state_size = sizeof(struct draws), .n_scalars = 2, .check = check_random,                 \
-	.open = seeded_open, .next = random_next, .count = count_endless,                          \
+	.open = seeded_open, .next = random_next, .cardinality = infinite_cardinality,             \
 	.serialize = random_serialize
 static const struct dataset_kind rows[] = {
     {DATASET("ShuffleDataset"), SHUFFLE, .n_scalars = 3, .is_copied = true},
@@ -385,9 +386,9 @@ static const struct dataset_kind rows[] = {
     {DATASET("RandomDatasetV2"), .shared_size = sizeof(struct seeds),
      .state_size = sizeof(struct draws), .n_scalars = 2, .n_ignored_inputs = 1,
      .check = check_random_rounds, .finish = finish_shuffle, .open = random_open,
-     .next = random_next, .count = count_endless, .serialize = random_serialize},
+     .next = random_next, .cardinality = infinite_cardinality, .serialize = random_serialize},
     {DATASET("SamplingDataset"), .state_size = sizeof(struct draws), .n_in = 1, .n_scalars = 2,
-     .check = check_sampling, .open = seeded_open, .next = sample_next, .count = count_unknown,
-     .serialize = random_serialize},
+     .check = check_sampling, .open = seeded_open, .next = sample_next,
+     .cardinality = unknown_cardinality, .serialize = random_serialize},
 };
 KERNEL_TABLE(data_shuffle, rows)

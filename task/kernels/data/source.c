@@ -63,7 +63,7 @@ static int slice_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 
 /* ---- elements one by one: the first n_out inputs are the first element ---- */
 
-static int64_t count_inputs(const struct dataset *d, int64_t n)
+static int64_t input_cardinality(const struct dataset *d, int64_t n)
 {
 	return d->n_params / d->n_out;
 }
@@ -80,7 +80,7 @@ static int input_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 {
 	struct place *p = it->state;
 
-	if (p->at >= count_inputs(it->d, 0))
+	if (p->at >= input_cardinality(it->d, 0))
 		return 0;
 	for (unsigned i = 0; i < it->d->n_out; i++)
 		out[i] = mu_tensor_ref(&it->d->params[p->at * it->d->n_out + i]);
@@ -121,12 +121,12 @@ static int64_t one_element(const struct dataset *d, int64_t n)
 	return 1;
 }
 
-static int64_t count_slices(const struct dataset *d, int64_t n)
+static int64_t slice_cardinality(const struct dataset *d, int64_t n)
 {
 	return d->params[0].shape.dim[0];
 }
 
-static int64_t count_range(const struct dataset *d, int64_t n)
+static int64_t range_cardinality(const struct dataset *d, int64_t n)
 {
 	__int128 from = dataset_number(d, 0), to = dataset_number(d, 1),
 		 step = dataset_number(d, 2);
@@ -137,13 +137,13 @@ static int64_t count_range(const struct dataset *d, int64_t n)
 
 static const struct dataset_kind rows[] = {
     {DATASET("TensorDataset"), .state_size = sizeof(struct place), .check = check_components,
-     .next = tensor_next, .count = one_element, .serialize = place_serialize},
+     .next = tensor_next, .cardinality = one_element, .serialize = place_serialize},
     {DATASET("TensorSliceDataset"), .state_size = sizeof(struct place), .check = check_slices,
-     .next = slice_next, .count = count_slices, .serialize = place_serialize},
+     .next = slice_next, .cardinality = slice_cardinality, .serialize = place_serialize},
     {DATASET("ListDataset WindowOp"), .state_size = sizeof(struct place), .check = check_inputs,
-     .next = input_next, .count = count_inputs, .serialize = place_serialize},
+     .next = input_next, .cardinality = input_cardinality, .serialize = place_serialize},
     {DATASET("RangeDataset"), .state_size = sizeof(struct place), .n_scalars = 3,
-     .check = check_range, .open = range_open, .next = range_next, .count = count_range,
+     .check = check_range, .open = range_open, .next = range_next, .cardinality = range_cardinality,
      .serialize = place_serialize},
 };
 KERNEL_TABLE(data_source, rows)

@@ -149,7 +149,7 @@ static int sparse_batch_next(struct dataset_iterator *it, struct mu_tensor *out,
 }
 
 /* A negative n (unknown or infinite) stays. */
-static int64_t count_batches(const struct dataset *d, int64_t n)
+static int64_t sparse_batch_cardinality(const struct dataset *d, int64_t n)
 {
 	int64_t size = mu_tensor_int(&d->params[SIZE], 0);
 
@@ -228,17 +228,17 @@ static int rows_serialize(struct dataset_iterator *it, struct serializer *ser, s
 	return serialize_number(ser, &r->entry, 0, it->d->params[VALUES].shape.count, err);
 }
 
-static int64_t dataset_sparse_count_rows(const struct dataset *d, int64_t n)
+static int64_t row_cardinality(const struct dataset *d, int64_t n)
 {
 	return MU_DATA(int64_t, &d->params[SIDES])[0];
 }
 
 #define BATCH                                                                                      \
 	.n_in = 1, .check = check_batch, .open = dataset_iterator_open_input,                      \
-	.next = sparse_batch_next, .count = count_batches
+	.next = sparse_batch_next, .cardinality = sparse_batch_cardinality
 static const struct dataset_kind rows[] = {
     {DATASET("DenseToSparseBatchDataset ExperimentalDenseToSparseBatchDataset"), BATCH},
     {DATASET("SparseTensorSliceDataset"), .state_size = sizeof(struct rows), .check = check_rows,
-     .next = row_next, .count = dataset_sparse_count_rows, .serialize = rows_serialize},
+     .next = row_next, .cardinality = row_cardinality, .serialize = rows_serialize},
 };
 KERNEL_TABLE(data_sparse, rows)

@@ -112,7 +112,7 @@ static int decode_from_bmp(struct kernel_call *c, enum mu_dtype t, struct mu_err
 	return widen_pixels(c, t, err);
 }
 
-/* Whether the output has a dimension of frames. */
+/* True if the output has a dimension of frames. */
 static bool has_frames(const struct kernel_call *c)
 {
 	if (strcmp(c->node->op, "DecodeImage") == 0)

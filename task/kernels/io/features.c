@@ -24,7 +24,7 @@ void features_fini(struct features *f)
 void features_alloc(struct features *f, unsigned slots)
 {
 	f->slots = MU_ARENA_ARRAY(&f->arena, struct feature_slot, slots + 1);
-	f->otherwise = MU_ARENA_ARRAY(&f->arena, const struct mu_tensor *, slots + 1);
+	f->defaults = MU_ARENA_ARRAY(&f->arena, const struct mu_tensor *, slots + 1);
 }
 
 int features_read_keys(struct features *f, const struct kernel_call *c, unsigned from,
@@ -58,15 +58,15 @@ int features_add_slots(struct features *f, enum feature_kind kind, const struct 
 		*s = (struct feature_slot){
 		    .key = keys[i], .kind = kind, .type = types->types[i], .at = i};
 		if (s->type != MU_FLOAT && s->type != MU_INT64 && s->type != MU_STRING)
-			return mu_invalid(err,
-					  "Key: %.*s.  a feature is float, int64 or string, not %s",
-					  (int)s->key.len, s->key.data, mu_dtype_name(s->type));
+			return mu_invalid(
+			    err, "Key: %.*s.  A feature must be float, int64 or string, not %s",
+			    (int)s->key.len, s->key.data, mu_dtype_name(s->type));
 		s->next = mu_map_put_n(&f->by_key, s->key.data, s->key.len, s);
 	}
 	return 0;
 }
 
-unsigned features_outputs(const struct features *f)
+unsigned features_count_outputs(const struct features *f)
 {
 	return 3 * f->n[FEATURE_SPARSE] + f->n[FEATURE_DENSE] + 2 * f->n[FEATURE_RAGGED];
 }
@@ -75,7 +75,7 @@ int features_begin(struct features *f, int64_t examples, struct mu_err *err)
 {
 	if ((f->shapes ? f->shapes->n : 0) != f->n[FEATURE_DENSE] ||
 	    (f->n[FEATURE_RAGGED] && (!f->splits || f->splits->n != f->n[FEATURE_RAGGED])))
-		return mu_invalid(err, "keys, types, shapes and defaults are not as many");
+		return mu_invalid(err, "the numbers of keys, types, shapes and defaults differ");
 	f->examples = examples;
 	f->lists = calloc((size_t)examples * f->n_slots + 1, sizeof *f->lists);
 	if (!f->lists)
@@ -150,7 +150,7 @@ int features_check(const struct features *f, struct mu_err *err)
 	return 0;
 }
 
-/* ---- giving ---- */
+/* ---- output tensors ---- */
 
 static int features_output_sparse(const struct features *f, const struct feature_slot *s,
 				  struct mu_tensor *out, struct mu_err *err)
@@ -232,16 +232,17 @@ static const char *values_name(enum mu_dtype t)
 }
 
 /* The shape of a dense feature's output, and how many elements one example has in it. */
-static int features_dense_shape(const struct features *f, const struct feature_slot *s, bool *grows,
-				struct mu_shape *out, int64_t *each, struct mu_err *err)
+static int features_dense_shape(const struct features *f, const struct feature_slot *s,
+				bool *variable_length, struct mu_shape *out, int64_t *each,
+				struct mu_err *err)
 {
 	const struct mu_pshape *want = &f->shapes->shapes[s->at];
 	struct mu_shape one = mu_shape_scalar();
 	int64_t longest = 0;
 	int rc = 0;
 
-	*grows = want->rank > 0 && want->dim[0] < 0;
-	for (int i = *grows; i < want->rank && !rc; i++)
+	*variable_length = want->rank > 0 && want->dim[0] < 0;
+	for (int i = *variable_length; i < want->rank && !rc; i++)
 		rc = want->dim[i] < 0
 			 ? mu_invalid(
 			       err, "dense_shapes[%u] is not known beyond its first dimension: %s",
@@ -249,7 +250,7 @@ static int features_dense_shape(const struct features *f, const struct feature_s
 			 : mu_shape_push(&one, want->dim[i], err);
 	if (rc || want->rank < 0)
 		return rc ? rc : mu_invalid(err, "dense_shapes[%u] is not known", s->at);
-	for (int64_t i = 0; *grows && i < f->examples; i++) {
+	for (int64_t i = 0; *variable_length && i < f->examples; i++) {
 		int64_t n = s->lists[i].count;
 		if (n && (!one.count || n % one.count))
 			return feature_fail(
@@ -260,25 +261,26 @@ static int features_dense_shape(const struct features *f, const struct feature_s
 		longest = n && n / one.count > longest ? n / one.count : longest;
 	}
 	const int64_t before[] = {f->examples, longest};
-	*each = *grows ? longest * one.count : one.count;
-	return mu_shape_splice(out, &one, 0, 0, !f->single + *grows, before + f->single, err);
+	*each = *variable_length ? longest * one.count : one.count;
+	return mu_shape_splice(out, &one, 0, 0, !f->single + *variable_length, before + f->single,
+			       err);
 }
 
 static int check_default(const struct features *f, const struct feature_slot *s,
-			 const struct mu_tensor *d, bool grows, struct mu_err *err)
+			 const struct mu_tensor *d, bool variable_length, struct mu_err *err)
 {
 	const struct mu_pshape *want = &f->shapes->shapes[s->at];
 
 	if (d->dtype != s->type)
 		return mu_invalid(err, "dense_defaults[%u] is %s, not %s", s->at,
 				  mu_dtype_name(d->dtype), mu_dtype_name(s->type));
-	if (grows && d->shape.count != 1)
+	if (variable_length && d->shape.count != 1)
 		return mu_invalid(
 		    err,
 		    "dense_shape[%u] is a variable length shape: %s, therefore def_value[%u] must "
 		    "contain a single element (the padding element).  But its shape is: %s",
 		    s->at, mu_pshape_str(want), s->at, mu_shape_str(&d->shape));
-	if (!grows && d->shape.count && !mu_shape_matches(&d->shape, want))
+	if (!variable_length && d->shape.count && !mu_shape_matches(&d->shape, want))
 		return mu_invalid(
 		    err,
 		    "def_value[%u].shape() == %s is not compatible with dense_shapes_[%u] == %s",
@@ -301,25 +303,25 @@ static int fail_missing_feature(const struct features *f, const struct feature_s
 static int features_output_dense(const struct features *f, const struct feature_slot *s,
 				 struct mu_tensor *out, struct mu_err *err)
 {
-	const struct mu_tensor *otherwise = f->otherwise[s->at];
+	const struct mu_tensor *default_value = f->defaults[s->at];
 	struct mu_shape shape;
 	int64_t each = 0;
-	bool grows = false;
+	bool variable_length = false;
 
 	out += 3 * f->n[FEATURE_SPARSE] + s->at;
-	MU_RETURN_IF_ERROR(features_dense_shape(f, s, &grows, &shape, &each, err));
-	MU_RETURN_IF_ERROR(check_default(f, s, otherwise, grows, err));
+	MU_RETURN_IF_ERROR(features_dense_shape(f, s, &variable_length, &shape, &each, err));
+	MU_RETURN_IF_ERROR(check_default(f, s, default_value, variable_length, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(out, s->type, &shape, err));
 	for (int64_t i = 0; i < f->examples; i++) {
 		const struct example_list *l = &s->lists[i];
 		int64_t at = i * each, n = l->count;
-		if (l->type != MU_DT_INVALID && (grows || n == each))
+		if (l->type != MU_DT_INVALID && (variable_length || n == each))
 			example_values(l, out, at);
-		if (grows)
+		if (variable_length)
 			for (; n < each; n++)
-				elems_copy(s->type, out->data, at + n, otherwise->data, 0, 1);
-		else if (l->type == MU_DT_INVALID && otherwise->shape.count == each && each)
-			elems_copy(s->type, out->data, at, otherwise->data, 0, each);
+				elems_copy(s->type, out->data, at + n, default_value->data, 0, 1);
+		else if (l->type == MU_DT_INVALID && default_value->shape.count == each && each)
+			elems_copy(s->type, out->data, at, default_value->data, 0, each);
 		else if (l->type == MU_DT_INVALID)
 			return fail_missing_feature(f, s, i, err);
 		else if (n != each)
@@ -335,15 +337,15 @@ static int features_output_dense(const struct features *f, const struct feature_
 	return 0;
 }
 
-int features_output(const struct features *f, struct mu_tensor *out, struct mu_err *err)
+int features_make_outputs(const struct features *f, struct mu_tensor *out, struct mu_err *err)
 {
-	static int (*const give[FEATURE_KINDS])(
+	static int (*const output_by_kind[FEATURE_KINDS])(
 	    const struct features *, const struct feature_slot *, struct mu_tensor *,
 	    struct mu_err *) = {[FEATURE_SPARSE] = features_output_sparse,
 				[FEATURE_DENSE] = features_output_dense,
 				[FEATURE_RAGGED] = features_output_ragged};
 
 	for (unsigned i = 0; i < f->n_slots; i++)
-		MU_RETURN_IF_ERROR(give[f->slots[i].kind](f, &f->slots[i], out, err));
+		MU_RETURN_IF_ERROR(output_by_kind[f->slots[i].kind](f, &f->slots[i], out, err));
 	return 0;
 }

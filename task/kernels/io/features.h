@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Features of examples as tensors: what ParseExample and its kin share, as ops and as datasets.
+/* Features of examples as tensors: shared by ParseExample, its variants, and their datasets.
  *
- * A feature that is asked for is a slot.  Every message is read once and leaves a list (type,
- * count, bytes) in each slot that it has a feature for; the tensors are then made slot by slot,
- * each of its right size from the start. */
+ * A slot is one requested feature.  Each serialized example is parsed once; every feature found is
+ * recorded in its slots as a list (type, count, bytes).  Then each slot's tensors are allocated at
+ * their final size and filled. */
 #ifndef MU_TASK_KERNELS_IO_FEATURES_H
 #define MU_TASK_KERNELS_IO_FEATURES_H
 
@@ -18,7 +18,7 @@ struct feature_slot {
 	struct mu_span key;
 	enum feature_kind kind;
 	enum mu_dtype type;
-	unsigned at;                /* among those of its kind */
+	unsigned at;                /* index among the slots of this kind */
 	struct feature_slot *next;  /* another one with the same key */
 	struct example_list *lists; /* one for each example */
 };
@@ -30,11 +30,12 @@ struct features {
 	struct example_list *lists;
 	unsigned n[FEATURE_KINDS], n_slots;
 	const struct mu_attr *shapes, *splits; /* borrowed: of dense ones, of ragged ones */
-	const struct mu_tensor **otherwise;    /* borrowed: a default for each dense one */
+	const struct mu_tensor **defaults;     /* borrowed: default value of each dense feature */
 	int64_t examples, current;
 	bool single;                   /* one example without a batch around it */
 	const struct mu_tensor *names; /* of the examples of a batch, for errors; or NULL */
-	bool one_split;                /* whose ragged rows end in one number, 0, instead of none */
+	/* With `single`: row splits of ragged features are the scalar 0, not an empty vector. */
+	bool one_split;
 };
 /* Puts "Name: NAME, " of example i, with which errors begin. */
 void features_put_name(struct mu_buf *b, const struct features *f, int64_t i);
@@ -54,7 +55,7 @@ int features_add_slots(struct features *f, enum feature_kind kind, const struct 
 		       struct mu_err *err);
 /* The number of output tensors: indices, values and shapes of sparse features, then dense ones,
  * then values and splits of ragged ones, each group in the order of its slots. */
-unsigned features_outputs(const struct features *f);
+unsigned features_count_outputs(const struct features *f);
 /* Allocates the lists of `examples` examples, after all slots are added. */
 int features_begin(struct features *f, int64_t examples, struct mu_err *err);
 /* Adds a feature of example `current`; called by example_read. */
@@ -62,7 +63,7 @@ void features_add_value(void *arg, struct mu_span key, const struct example_list
 /* Checks that the values recorded for example `current` have the requested types. */
 int features_check(const struct features *f, struct mu_err *err);
 /* Makes all output tensors. On failure the caller releases those that are set. */
-int features_output(const struct features *f, struct mu_tensor *out, struct mu_err *err);
+int features_make_outputs(const struct features *f, struct mu_tensor *out, struct mu_err *err);
 
 /* Makes the row splits of n rows: n + 1 numbers of int32 or int64; n < 0: one zero. */
 int features_splits(struct mu_tensor *out, enum mu_dtype t, int64_t n, int64_t values,

@@ -31,7 +31,7 @@ static int read_file(struct kernel_call *c, struct mu_err *err)
 	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
-/* The elements of a tensor, at the begin of a file. */
+/* ImmutableConst: reads a tensor's elements from the start of a file. */
 static int immutable_const(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype type = args_attr_type(c->node, "dtype", MU_FLOAT);
@@ -111,7 +111,8 @@ static size_t number_size(enum mu_dtype t)
 	return mu_dtype_size(mu_dtype_part(t));
 }
 
-/* Every string as elements of out_type: its first `each` bytes, zeros behind a shorter one. */
+/* Decodes the first `each` bytes of every string as elements of out_type. Shorter strings are
+ * padded with zeros. */
 static int file_decode(struct kernel_call *c, size_t each, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);

@@ -63,14 +63,14 @@ static int parse_example_begin(struct kernel_call *c, struct features *f, unsign
 
 	f->shapes = mu_node_attr(c->node, "dense_shapes");
 	f->splits = mu_node_attr(c->node, "ragged_split_types");
-	if (c->n_out != features_outputs(f) || c->n_in != first_default + f->n[FEATURE_DENSE])
-		return mu_invalid(err, "keys, types, shapes and defaults are not as many");
+	if (c->n_out != features_count_outputs(f) || c->n_in != first_default + f->n[FEATURE_DENSE])
+		return mu_invalid(err, "the numbers of keys, types, shapes and defaults differ");
 	if (in->shape.rank > 1)
 		return mu_invalid(
 		    err, "Expected serialized to be a scalar or vector of strings, got shape %s",
 		    mu_shape_str(&in->shape));
 	for (unsigned i = 0; i < f->n[FEATURE_DENSE]; i++)
-		f->otherwise[i] = kernel_in(c, first_default + i);
+		f->defaults[i] = kernel_in(c, first_default + i);
 	f->single = !in->shape.rank;
 	return features_begin(f, in->shape.count, err);
 }
@@ -90,7 +90,7 @@ static int output_all(struct kernel_call *c, struct features *f, unsigned first_
 	if (rc)
 		return rc;
 	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
-	rc = features_output(f, out, err);
+	rc = features_make_outputs(f, out, err);
 	return kernel_out_take_all(c, out, rc);
 }
 

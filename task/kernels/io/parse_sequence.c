@@ -135,16 +135,16 @@ static int parse_sequence_request(struct kernel_call *c, struct sequence *q,
 	f->splits = mu_node_attr(c->node, "context_ragged_split_types");
 	q->shapes = mu_node_attr(c->node, "feature_list_dense_shapes");
 	q->splits = mu_node_attr(c->node, "feature_list_ragged_split_types");
-	q->first = features_outputs(f);
+	q->first = features_count_outputs(f);
 	unsigned dense = q->n[FEATURE_DENSE], ragged = q->n[FEATURE_RAGGED];
 	if (c->n_out !=
 		q->first + 3 * q->n[FEATURE_SPARSE] + (q->lengths ? 2 : 1) * dense + 3 * ragged ||
 	    (q->shapes ? q->shapes->n : 0) < dense || /* more are accepted, as in TensorFlow */
 	    (ragged && (!q->splits || q->splits->n != ragged)) ||
 	    a->first_default + f->n[FEATURE_DENSE] > c->n_in)
-		return mu_invalid(err, "keys, types, shapes and defaults are not as many");
+		return mu_invalid(err, "the numbers of keys, types, shapes and defaults differ");
 	for (unsigned i = 0; i < f->n[FEATURE_DENSE]; i++)
-		f->otherwise[i] = kernel_in(c, a->first_default + i);
+		f->defaults[i] = kernel_in(c, a->first_default + i);
 	return 0;
 }
 
@@ -409,7 +409,7 @@ static int sequence_parse(struct kernel_call *c, struct sequence *q, const struc
 	MU_RETURN_IF_ERROR(check_empty_batch(&q->context, in->shape.count, err));
 	MU_RETURN_IF_ERROR(sequence_read_all(c, q, err));
 	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
-	if (!(rc = features_output(&q->context, out, err)))
+	if (!(rc = features_make_outputs(&q->context, out, err)))
 		rc = output_lists(q, out, err);
 	return kernel_out_take_all(c, out, rc);
 }

@@ -414,7 +414,7 @@ int proto_read(const struct proto_schema *s, struct mu_span message, proto_value
 static bool message_is_valid(const struct proto_schema *s, struct mu_span descriptor,
 			     struct mu_span message, unsigned depth);
 
-/* Whether the values in one field of a message are well formed. */
+/* True if the values in one field of a message are well formed. */
 static bool field_is_valid(const struct proto_schema *s, const struct proto_field *field,
 			   const struct mu_pb_field *f, unsigned depth)
 {

@@ -5,11 +5,11 @@
 
 #include "task/runtime/kernel.h"
 
-/* Whether the table of input 0 has its content already. */
+/* Sets *out to whether the table of input 0 is initialized. */
 int table_is_filled(const struct kernel_call *c, bool *out, struct mu_err *err);
 /* Adds keys and values, of as many elements, to the table of input 0. */
 int table_add_pairs(const struct kernel_call *c, const struct mu_tensor *keys,
-	      const struct mu_tensor *values, struct mu_err *err);
+		    const struct mu_tensor *values, struct mu_err *err);
 /* Marks the table of input 0 as complete. */
 int table_set_filled(const struct kernel_call *c, struct mu_err *err);
 

@@ -82,7 +82,7 @@ static int compare_long_uppers(const void *key, const void *row)
 	return *(const int32_t *)key - ((const struct long_upper *)row)->from;
 }
 
-/* Whether the text has at `at` a letter that has a case. */
+/* True if the character at `at` is a letter that has a case. */
 static bool is_cased(const int32_t *text, size_t n, size_t at)
 {
 	wint_t c = at < n ? (wint_t)text[at] : L' ';
