@@ -8,8 +8,8 @@
  * data file, which readers detect by checksums.  Reading checks every byte that it uses: a flipped
  * bit is DATA_LOSS with file and offset.
  *
- * Partitioned variables: a part is described as in SaveV2's shape_and_slices, "10 4 0,5:-" (full
- * shape, then start,length or - for each dimension).  A part that is the whole variable is stored
+ * Partitioned variables: a slice is described as in SaveV2's shape_and_slices, "10 4 0,5:-" (full
+ * shape, then start,length or - for each dimension).  A slice that is the whole variable is stored
  * as an ordinary tensor.
  *
  * Writers and readers are not thread-safe.
@@ -24,8 +24,8 @@ struct mu_slice {
 	struct mu_shape full;        /* of the whole variable */
 	int64_t start[MU_MAX_RANK];  /* 0 for a whole dimension */
 	int64_t length[MU_MAX_RANK]; /* as given; -1: the whole dimension ("-") */
-	struct mu_shape part;        /* shape of the part itself */
-	bool whole;                  /* the part is the whole variable */
+	struct mu_shape shape;       /* of the slice */
+	bool whole;                  /* the slice is the whole variable */
 };
 /* For the empty string *is_slice is false and *out is unchanged. */
 int mu_slice_parse(struct mu_slice *out, bool *is_slice, struct mu_span spec, struct mu_err *err);
@@ -50,8 +50,8 @@ struct mu_bundle_entry {
 	const char *name;
 	enum mu_dtype dtype;
 	struct mu_shape shape;
-	unsigned n_slices; /* parts; 0: stored whole */
-	uint64_t size;     /* bytes in the data file, 0 when stored in parts */
+	unsigned n_slices; /* 0: stored whole */
+	uint64_t size;     /* bytes in the data file, 0 when stored in slices */
 	unsigned shard;
 };
 struct mu_bundle_reader;
@@ -64,10 +64,10 @@ MU_AUTO_DEFINE(mu_bundle_reader_free, struct mu_bundle_reader)
 unsigned mu_bundle_count(const struct mu_bundle_reader *r); /* tensors, sorted by name */
 const struct mu_bundle_entry *mu_bundle_entry(const struct mu_bundle_reader *r, unsigned i);
 const struct mu_bundle_entry *mu_bundle_find(const struct mu_bundle_reader *r, const char *name);
-/* Reads a tensor; joins its parts. */
+/* Reads a tensor; joins its slices. */
 int mu_bundle_read(struct mu_bundle_reader *r, const char *name, struct mu_tensor *out,
 		   struct mu_err *err);
-/* Reads the part `slice` of a tensor, which may be stored in other parts. */
+/* Reads a slice of a tensor, which may be stored in other slices. */
 int mu_bundle_read_slice(struct mu_bundle_reader *r, const char *name, const struct mu_slice *slice,
 			 struct mu_tensor *out, struct mu_err *err);
 /* True if <prefix>.index exists. */

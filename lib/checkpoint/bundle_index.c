@@ -58,7 +58,7 @@ struct bundle_record *bundle_index_find(const struct bundle_index *x, const void
 	return x->n ? bsearch(&want, x->records, x->n, sizeof want, compare_keys) : NULL;
 }
 
-/* ---- the order-preserving encoding of a part's key ---- */
+/* ---- the order-preserving encoding of a slice's key ---- */
 
 static void put_ordered_number(struct mu_buf *b, uint64_t v)
 {
@@ -101,7 +101,7 @@ static void put_ordered_signed(struct mu_buf *b, int64_t v)
 	mu_buf_put(b, at, n);
 }
 
-void bundle_slice_key(struct mu_buf *out, const char *name, const struct bundle_extent *e)
+void bundle_slice_key(struct mu_buf *out, const char *name, const struct bundle_slice *e)
 {
 	put_ordered_number(out, 0);
 	put_ordered_string(out, name);
@@ -114,11 +114,11 @@ void bundle_slice_key(struct mu_buf *out, const char *name, const struct bundle_
 
 /* ---- messages ---- */
 
-bool bundle_extent_parse(struct mu_span s, struct bundle_extent *out)
+bool bundle_slice_parse(struct mu_span s, struct bundle_slice *out)
 {
 	struct mu_pb m = mu_pb_of(s);
 	struct mu_pb_field f, g;
-	struct bundle_extent e = {0};
+	struct bundle_slice e = {0};
 
 	while (mu_pb_next(&m, &f)) {
 		if (f.number != 1 || f.type != MU_PB_BYTES)
@@ -174,9 +174,9 @@ static int parse_record(struct bundle_record *r, struct mu_span value, unsigned 
 			break;
 		case 7:
 			r->slices = mu_xrealloc(r->slices, (r->n_slices + 1) * sizeof r->slices[0]);
-			if (!bundle_extent_parse(f.bytes, &r->slices[r->n_slices++]) ||
+			if (!bundle_slice_parse(f.bytes, &r->slices[r->n_slices++]) ||
 			    r->slices[r->n_slices - 1].rank != r->shape.rank)
-				return mu_fail(err, MU_DATA_LOSS, "a part is malformed");
+				return mu_fail(err, MU_DATA_LOSS, "a slice is malformed");
 			break;
 		}
 	}
@@ -231,7 +231,7 @@ static int index_add_pair(void *user, struct mu_span key, struct mu_span value, 
 	}
 	struct bundle_record *r = bundle_index_add(&p->index, key.data, key.len);
 	rc = parse_record(r, value, p->index.n_shards, err);
-	return rc ? mu_wrap(err, "%s: '%.200s'", p->path, *r->key ? r->key : "(part)") : 0;
+	return rc ? mu_wrap(err, "%s: '%.200s'", p->path, *r->key ? r->key : "(slice)") : 0;
 }
 
 int bundle_index_parse(struct bundle_index *out, struct mu_span file, const char *path,
@@ -274,7 +274,7 @@ static void index_put_record(struct mu_buf *b, const struct bundle_record *r)
 	if (r->crc)
 		mu_pb_put_fixed32(b, 6, r->crc);
 	for (unsigned i = 0; i < r->n_slices; i++)
-		bundle_extent_write(b, 7, &r->slices[i]);
+		bundle_slice_write(b, 7, &r->slices[i]);
 }
 
 static void encode(struct bundle_index *x, struct mu_buf *out)

@@ -8,7 +8,7 @@
 #include "lib/base/map.h"
 #include "lib/checkpoint/bundle_table.h"
 
-/* Moves rec into the merged index.  A tensor in parts may be in several indexes. */
+/* Moves rec into the merged index.  A tensor in slices may be in several indexes. */
 static int merge_record(struct bundle_index *to, struct mu_map *merged_names,
 			struct bundle_record *rec, unsigned first_shard, const char *from,
 			struct mu_err *err)
@@ -31,7 +31,7 @@ static int merge_record(struct bundle_index *to, struct mu_map *merged_names,
 	if (!have->n_slices || !rec->n_slices || have->dtype != rec->dtype ||
 	    !mu_shape_eq(&have->shape, &rec->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "cannot merge %s: another part also has '%s'", from, rec->key);
+			       "cannot merge %s: another bundle also has '%s'", from, rec->key);
 	have->slices =
 	    mu_xrealloc(have->slices, (have->n_slices + rec->n_slices) * sizeof have->slices[0]);
 	memcpy(have->slices + have->n_slices, rec->slices, rec->n_slices * sizeof rec->slices[0]);

@@ -38,7 +38,7 @@ int mu_bundle_open(struct mu_bundle_reader **out, const char *prefix, struct mu_
 	r->entries = MU_NEW_ARRAY(struct mu_bundle_entry, index.n + 1);
 	for (size_t i = 0; i < index.n; i++) {
 		const struct bundle_record *rec = &index.records[i];
-		if (!rec->key_len || rec->key[0] == '\0') /* the encoded key of a part */
+		if (!rec->key_len || rec->key[0] == '\0') /* the encoded key of a slice */
 			continue;
 		r->entries[r->n_entries++] = (struct mu_bundle_entry){
 		    rec->key, rec->dtype, rec->shape, rec->n_slices, rec->size, rec->shard};
@@ -190,8 +190,8 @@ static bool parse_objects(struct mu_tensor *t, const char *data, uint64_t size, 
 }
 
 /* Reads elements of variable size: strings and objects. */
-static int bundle_read_parts(struct mu_bundle_reader *r, const struct bundle_record *rec,
-			     struct mu_tensor *t, struct mu_err *err)
+static int read_variable_size(struct mu_bundle_reader *r, const struct bundle_record *rec,
+			      struct mu_tensor *t, struct mu_err *err)
 {
 	uint32_t sum;
 	MU_AUTO_FREE char *data = malloc(rec->size + 1);
@@ -212,13 +212,13 @@ static int bundle_read_parts(struct mu_bundle_reader *r, const struct bundle_rec
 	return 0;
 }
 
-/* Reads the tensor or part of one record. */
+/* Reads the tensor or slice of one record. */
 static int read_record(struct mu_bundle_reader *r, const struct bundle_record *rec,
 		       struct mu_tensor *out, struct mu_err *err)
 {
 	MU_AUTO_TENSOR t = {0};
 	size_t element = mu_dtype_size(rec->dtype);
-	bool parts = rec->dtype == MU_STRING || rec->dtype == MU_VARIANT;
+	bool variable_size = rec->dtype == MU_STRING || rec->dtype == MU_VARIANT;
 	uint32_t crc = 0;
 	int rc = open_shard(r, rec->shard, err);
 
@@ -226,7 +226,7 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 		return rc;
 	if (rec->offset > r->fd_size || rec->size > r->fd_size - rec->offset)
 		return fail_data_loss(r, rec, err, "lies outside the file");
-	if (parts) { /* each element has at least one byte */
+	if (variable_size) { /* each element has at least one byte */
 		if ((uint64_t)rec->shape.count > rec->size)
 			return fail_data_loss(r, rec, err, "is smaller than its shape");
 	} else if (!element) {
@@ -237,11 +237,11 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 	}
 	if ((rc = mu_tensor_new(&t, rec->dtype, &rec->shape, err)))
 		return rc;
-	if (parts)
-		rc = bundle_read_parts(r, rec, &t, err);
+	if (variable_size)
+		rc = read_variable_size(r, rec, &t, err);
 	else
 		rc = read_at(r, rec, t.data, &crc, err);
-	if (!rc && !parts && mu_crc32c_mask(crc) != rec->crc)
+	if (!rc && !variable_size && mu_crc32c_mask(crc) != rec->crc)
 		rc = fail_data_loss(r, rec, err, "does not match its checksum");
 	if (rc)
 		return rc;
@@ -260,15 +260,15 @@ static const struct bundle_record *find(const struct mu_bundle_reader *r, const 
 	return *name ? rec : NULL;
 }
 
-/* Copies the intersection of the stored part `e` and `want` into out. */
-static int bundle_add_part(struct mu_bundle_reader *r, const struct bundle_record *whole,
-			   const struct bundle_extent *e, const struct box *wanted_box,
-			   struct mu_tensor *out, int64_t *copied, struct mu_err *err)
+/* Copies the intersection of the stored slice `e` and wanted_box into out. */
+static int bundle_add_slice(struct mu_bundle_reader *r, const struct bundle_record *whole,
+			    const struct bundle_slice *e, const struct box *wanted_box,
+			    struct mu_tensor *out, int64_t *copied, struct mu_err *err)
 {
-	MU_AUTO_TENSOR part = {0};
+	MU_AUTO_TENSOR slice = {0};
 	MU_AUTO_BUF key = {0};
 	struct box stored, common;
-	int rc = box_of_extent(&stored, e, &whole->shape, err);
+	int rc = box_of_bundle_slice(&stored, e, &whole->shape, err);
 
 	if (rc)
 		return rc;
@@ -278,45 +278,45 @@ static int bundle_add_part(struct mu_bundle_reader *r, const struct bundle_recor
 	const struct bundle_record *rec = bundle_index_find(&r->index, key.data, key.len);
 	if (!rec || rec->dtype != whole->dtype || rec->n_slices ||
 	    rec->shape.count != box_count(&stored))
-		return mu_fail(err, MU_DATA_LOSS, "a part is missing or has another shape");
-	if ((rc = read_record(r, rec, &part, err)))
+		return mu_fail(err, MU_DATA_LOSS, "a slice is missing or has another shape");
+	if ((rc = read_record(r, rec, &slice, err)))
 		return rc;
-	box_copy(out, wanted_box, &part, &stored, &common);
+	box_copy(out, wanted_box, &slice, &stored, &common);
 	*copied += box_count(&common);
 	return 0;
 }
 
-static bool parts_overlap(const struct bundle_record *rec)
+static bool slices_overlap(const struct bundle_record *rec)
 {
 	struct box a, b, common;
 
 	for (unsigned i = 0; i < rec->n_slices; i++)
 		for (unsigned j = 0; j < i; j++)
-			if (box_of_extent(&a, &rec->slices[i], &rec->shape, NULL) == 0 &&
-			    box_of_extent(&b, &rec->slices[j], &rec->shape, NULL) == 0 &&
+			if (box_of_bundle_slice(&a, &rec->slices[i], &rec->shape, NULL) == 0 &&
+			    box_of_bundle_slice(&b, &rec->slices[j], &rec->shape, NULL) == 0 &&
 			    box_intersect(&common, &a, &b))
 				return true;
 	return false;
 }
 
-/* Reads the box `want` of the variable into a new tensor of shape `shape`. */
+/* Reads wanted_box of the variable into a new tensor of shape `shape`. */
 static int read_box(struct mu_bundle_reader *r, const struct bundle_record *rec,
 		    const struct box *wanted_box, const struct mu_shape *shape,
 		    struct mu_tensor *out, struct mu_err *err)
 {
-	enum { MAX_PARTS = 10000 };
+	enum { MAX_SLICES = 10000 };
 	MU_AUTO_TENSOR t = {0};
 	int64_t copied = 0;
 
-	if (rec->n_slices > MAX_PARTS)
-		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d parts", MAX_PARTS);
-	if (parts_overlap(rec))
-		return mu_fail(err, MU_DATA_LOSS, "its parts overlap");
+	if (rec->n_slices > MAX_SLICES)
+		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d slices", MAX_SLICES);
+	if (slices_overlap(rec))
+		return mu_fail(err, MU_DATA_LOSS, "its slices overlap");
 	int rc = mu_tensor_new(&t, rec->dtype, shape, err);
 	for (unsigned i = 0; i < rec->n_slices && !rc; i++)
-		rc = bundle_add_part(r, rec, &rec->slices[i], wanted_box, &t, &copied, err);
+		rc = bundle_add_slice(r, rec, &rec->slices[i], wanted_box, &t, &copied, err);
 	if (!rc && copied != shape->count)
-		rc = mu_fail(err, MU_DATA_LOSS, "its parts do not cover it");
+		rc = mu_fail(err, MU_DATA_LOSS, "its slices do not cover it");
 	if (rc)
 		return rc;
 	*out = t;
@@ -361,17 +361,17 @@ static int read_slice(struct mu_bundle_reader *r, const struct bundle_record *re
 	return 0;
 }
 
-static const struct bundle_record *find_part(const struct mu_bundle_reader *r,
-					     const struct bundle_record *whole,
-					     const struct mu_slice *slice)
+static const struct bundle_record *find_slice(const struct mu_bundle_reader *r,
+					      const struct bundle_record *whole,
+					      const struct mu_slice *slice)
 {
-	struct bundle_extent e = extent_of_slice(slice);
+	struct bundle_slice e = bundle_slice_of(slice);
 	MU_AUTO_BUF key = {0};
 
 	bundle_slice_key(&key, whole->key, &e);
 	const struct bundle_record *rec = bundle_index_find(&r->index, key.data, key.len);
 	bool fits = rec && !rec->n_slices && rec->dtype == whole->dtype &&
-		    mu_shape_eq(&rec->shape, &slice->part);
+		    mu_shape_eq(&rec->shape, &slice->shape);
 	return fits ? rec : NULL;
 }
 
@@ -392,10 +392,10 @@ int mu_bundle_read_slice(struct mu_bundle_reader *r, const char *name, const str
 	if (slice->whole)
 		return mu_bundle_read(r, name, out, err);
 	/* The common case: the variable has the same partitions as when it was saved. */
-	const struct bundle_record *part = rec->n_slices ? find_part(r, rec, slice) : NULL;
+	const struct bundle_record *stored = rec->n_slices ? find_slice(r, rec, slice) : NULL;
 	box_of_slice(&wanted_box, slice);
-	rc = part            ? read_record(r, part, out, err)
-	     : rec->n_slices ? read_box(r, rec, &wanted_box, &slice->part, out, err)
-			     : read_slice(r, rec, &wanted_box, &slice->part, out, err);
+	rc = stored          ? read_record(r, stored, out, err)
+	     : rec->n_slices ? read_box(r, rec, &wanted_box, &slice->shape, out, err)
+			     : read_slice(r, rec, &wanted_box, &slice->shape, out, err);
 	return rc ? mu_wrap(err, "checkpoint %s: tensor '%s'", r->prefix, name) : 0;
 }

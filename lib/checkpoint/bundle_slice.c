@@ -30,7 +30,7 @@ static bool take_number(const char **at, const char *end, int64_t *out)
 }
 
 /* Parses "-" or "start,length" for dimension d of the variable. */
-static bool take_extent(const char **at, const char *end, struct mu_slice *s, int d)
+static bool take_range(const char **at, const char *end, struct mu_slice *s, int d)
 {
 	s->start[d] = 0;
 	s->length[d] = -1;
@@ -50,7 +50,7 @@ static bool slice_parse(struct mu_slice *s, struct mu_span spec, struct mu_err *
 
 	while (last > at && last[-1] != ' ')
 		last--;
-	s->full = s->part = mu_shape_scalar();
+	s->full = s->shape = mu_shape_scalar();
 	for (at = skip_all(at, last, ' '); at < last; at = skip_all(at, last, ' ')) {
 		int64_t dim;
 		if (!take_number(&at, last, &dim) || mu_shape_push(&s->full, dim, err))
@@ -59,10 +59,10 @@ static bool slice_parse(struct mu_slice *s, struct mu_span spec, struct mu_err *
 	s->whole = true;
 	at = last;
 	for (int d = 0; d < s->full.rank; d++) {
-		if ((d && (at == end || *at++ != ':')) || !take_extent(&at, end, s, d))
+		if ((d && (at == end || *at++ != ':')) || !take_range(&at, end, s, d))
 			return false;
 		int64_t n = s->length[d] < 0 ? s->full.dim[d] : s->length[d];
-		if (mu_shape_push(&s->part, n, err))
+		if (mu_shape_push(&s->shape, n, err))
 			return false;
 		s->whole = s->whole && n == s->full.dim[d];
 	}
@@ -86,7 +86,7 @@ int mu_slice_parse(struct mu_slice *out, bool *is_slice, struct mu_span spec, st
 	return 0;
 }
 
-void bundle_extent_write(struct mu_buf *b, uint32_t number, const struct bundle_extent *e)
+void bundle_slice_write(struct mu_buf *b, uint32_t number, const struct bundle_slice *e)
 {
 	size_t slice = mu_pb_begin(b, number);
 
@@ -102,20 +102,20 @@ void bundle_extent_write(struct mu_buf *b, uint32_t number, const struct bundle_
 	mu_pb_end(b, slice);
 }
 
-int box_of_extent(struct box *out, const struct bundle_extent *e, const struct mu_shape *full,
-		  struct mu_err *err)
+int box_of_bundle_slice(struct box *out, const struct bundle_slice *e, const struct mu_shape *full,
+			struct mu_err *err)
 {
 	struct box b = {.rank = e->rank};
 
 	if (e->rank != full->rank)
-		return mu_fail(err, MU_OUT_OF_RANGE, "a part has %d dimensions, the whole %d",
+		return mu_fail(err, MU_OUT_OF_RANGE, "a slice has %d dimensions, its variable %d",
 			       e->rank, full->rank);
 	for (int d = 0; d < e->rank; d++) {
 		b.start[d] = e->length[d] < 0 ? 0 : e->start[d];
 		b.length[d] = e->length[d] < 0 ? full->dim[d] : e->length[d];
 		if (b.start[d] < 0 || b.start[d] > full->dim[d] ||
 		    b.length[d] > full->dim[d] - b.start[d])
-			return mu_fail(err, MU_OUT_OF_RANGE, "a part lies outside of shape %s",
+			return mu_fail(err, MU_OUT_OF_RANGE, "a slice lies outside of shape %s",
 				       mu_shape_str(full));
 	}
 	*out = b;
@@ -127,13 +127,13 @@ void box_of_slice(struct box *out, const struct mu_slice *s)
 	*out = (struct box){.rank = s->full.rank};
 	for (int d = 0; d < s->full.rank; d++) {
 		out->start[d] = s->start[d];
-		out->length[d] = s->part.dim[d];
+		out->length[d] = s->shape.dim[d];
 	}
 }
 
-struct bundle_extent extent_of_slice(const struct mu_slice *s)
+struct bundle_slice bundle_slice_of(const struct mu_slice *s)
 {
-	struct bundle_extent e = {.rank = s->full.rank};
+	struct bundle_slice e = {.rank = s->full.rank};
 
 	memcpy(e.start, s->start, sizeof e.start);
 	memcpy(e.length, s->length, sizeof e.length);

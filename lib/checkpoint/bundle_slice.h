@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes of tensors, to split and join parts.  Private to the bundle files. */
+/* Slices of partitioned variables, in three forms.  mu_slice: from SaveV2's shape_and_slices.
+ * bundle_slice: TensorSliceProto, where length -1 is the whole dimension.  box: resolved to start
+ * and length, for intersection and copying.  Private to the bundle files. */
 #ifndef MU_LIB_CHECKPOINT_BUNDLE_SLICE_H
 #define MU_LIB_CHECKPOINT_BUNDLE_SLICE_H
 
@@ -24,15 +26,15 @@ struct box {
 	int rank;
 	int64_t start[MU_MAX_RANK], length[MU_MAX_RANK]; /* resolved: no -1 */
 };
-/* OUT_OF_RANGE if the extent exceeds the shape. */
-int box_of_extent(struct box *out, const struct bundle_extent *e, const struct mu_shape *full,
-		  struct mu_err *err);
+/* OUT_OF_RANGE if the slice exceeds the shape. */
+int box_of_bundle_slice(struct box *out, const struct bundle_slice *e, const struct mu_shape *full,
+			struct mu_err *err);
 void box_of_slice(struct box *out, const struct mu_slice *s);
-struct bundle_extent extent_of_slice(const struct mu_slice *s);
+struct bundle_slice bundle_slice_of(const struct mu_slice *s);
 /* Writes a TensorSliceProto as the field `number`. */
-void bundle_extent_write(struct mu_buf *b, uint32_t number, const struct bundle_extent *e);
+void bundle_slice_write(struct mu_buf *b, uint32_t number, const struct bundle_slice *e);
 /* Parses the body of a TensorSliceProto; false: malformed. */
-bool bundle_extent_parse(struct mu_span s, struct bundle_extent *out);
+bool bundle_slice_parse(struct mu_span s, struct bundle_slice *out);
 /* Computes the intersection; false if it is empty. */
 bool box_intersect(struct box *out, const struct box *a, const struct box *b);
 int64_t box_count(const struct box *b);

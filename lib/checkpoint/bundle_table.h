@@ -7,22 +7,22 @@
 #include "lib/base/buf.h"
 #include "lib/checkpoint/bundle.h"
 
-/* A part of a tensor; length -1 is the whole dimension. */
-struct bundle_extent {
+/* TensorSliceProto; length -1 is the whole dimension. */
+struct bundle_slice {
 	int64_t start[MU_MAX_RANK], length[MU_MAX_RANK];
 	int rank;
 };
 
 /* BundleEntryProto */
 struct bundle_record {
-	char *key; /* tensor name, or the encoded key of a part, which may contain NULs */
+	char *key; /* tensor name, or the encoded key of a slice, which may contain NULs */
 	size_t key_len;
 	enum mu_dtype dtype;
 	struct mu_shape shape;
 	unsigned shard;
 	uint64_t offset, size;
 	uint32_t crc; /* masked */
-	struct bundle_extent *slices;
+	struct bundle_slice *slices;
 	unsigned n_slices;
 };
 struct bundle_index {
@@ -59,8 +59,8 @@ void table_begin(struct table_builder *t, struct mu_buf *out);
 void table_add(struct table_builder *t, struct mu_span key, struct mu_span value);
 void table_end(struct table_builder *t); /* also frees the buffers of t */
 
-/* Writes the key of a part. */
-void bundle_slice_key(struct mu_buf *out, const char *name, const struct bundle_extent *e);
+/* Writes the key of a slice. */
+void bundle_slice_key(struct mu_buf *out, const char *name, const struct bundle_slice *e);
 /* <prefix>.data-00000-of-00001; a new string. */
 char *bundle_data_path(const char *prefix, unsigned shard, unsigned n_shards);
 

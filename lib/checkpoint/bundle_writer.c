@@ -168,10 +168,10 @@ int mu_bundle_add_slice(struct mu_bundle_writer *w, const char *name, const stru
 
 	if (rc)
 		return rc;
-	if (!mu_shape_eq(&slice->part, &t->shape))
+	if (!mu_shape_eq(&slice->shape, &t->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the part of '%s' has shape %s, its slice describes %s", name,
-			       mu_shape_str(&t->shape), mu_shape_str(&slice->part));
+			       "the tensor for a slice of '%s' has shape %s, the slice %s", name,
+			       mu_shape_str(&t->shape), mu_shape_str(&slice->shape));
 	if (slice->whole)
 		return mu_bundle_add(w, name, t, err);
 	uintptr_t at = (uintptr_t)mu_map_get(&w->by_key, name);
@@ -179,7 +179,7 @@ int mu_bundle_add_slice(struct mu_bundle_writer *w, const char *name, const stru
 	if (r && (!r->n_slices || r->dtype != t->dtype || !mu_shape_eq(&r->shape, &slice->full)))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "the checkpoint already has '%s' with another shape or type", name);
-	struct bundle_extent e = extent_of_slice(slice);
+	struct bundle_slice e = bundle_slice_of(slice);
 	bundle_slice_key(&key, name, &e);
 	if ((rc = add_keyed(w, mu_buf_span(&key), name, t, err)))
 		return rc;

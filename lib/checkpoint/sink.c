@@ -7,7 +7,7 @@
  * busy machine.  The bytes after the last full chunk go through the cache.
  *
  * The lock guards `written` and `failed`.  The chunks from `written` to `filled` belong to the
- * thread, all else to the caller. */
+ * thread, everything else to the caller. */
 #include "lib/checkpoint/sink.h"
 
 #include <errno.h>
@@ -32,8 +32,8 @@ struct mu_sink {
 	char *chunk[CHUNKS];
 	size_t fill;      /* bytes in the current chunk */
 	uint64_t filled;  /* chunks passed to the thread */
-	uint64_t written; /* of these, chunks that it has written */
-	int failed;       /* errno of its first failure */
+	uint64_t written; /* chunks that the thread has written */
+	int failed;       /* errno of the thread's first failure; 0: none */
 	bool ending, threaded;
 	pthread_t thread;
 	pthread_mutex_t lock;

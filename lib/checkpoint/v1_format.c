@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The empty key has the metadata: names, shapes, types and parts.  The key of each part has its
+/* The empty key has the metadata: names, shapes, types and slices.  The key of each slice has its
  * values, in the typed lists of a TensorProto without shape and type. */
 #include "lib/checkpoint/v1_format.h"
 
@@ -15,12 +15,12 @@ struct entry {
 	struct mu_buf key, value;
 };
 
-static struct bundle_extent extent_of(const struct mu_v1_format *x)
+static struct bundle_slice slice_of(const struct mu_v1_format *x)
 {
-	struct bundle_extent e = {.rank = x->tensor->shape.rank};
+	struct bundle_slice e = {.rank = x->tensor->shape.rank};
 
 	if (x->slice)
-		return extent_of_slice(x->slice);
+		return bundle_slice_of(x->slice);
 	for (int d = 0; d < e.rank; d++)
 		e.length[d] = -1;
 	return e;
@@ -107,12 +107,12 @@ static int put_values(struct mu_buf *b, const struct mu_tensor *t, struct mu_err
 
 static int make_entry(struct entry *e, const struct mu_v1_format *x, struct mu_err *err)
 {
-	struct bundle_extent extent = extent_of(x);
+	struct bundle_slice slice = slice_of(x);
 
-	bundle_slice_key(&e->key, x->name, &extent);
+	bundle_slice_key(&e->key, x->name, &slice);
 	size_t data = mu_pb_begin(&e->value, SLICES_DATA);
 	mu_pb_put_str(&e->value, DATA_NAME, x->name);
-	bundle_extent_write(&e->value, DATA_SLICE, &extent);
+	bundle_slice_write(&e->value, DATA_SLICE, &slice);
 	size_t values = mu_pb_begin(&e->value, DATA_VALUES);
 	int rc = put_values(&e->value, x->tensor, err);
 	mu_pb_end(&e->value, values);
@@ -130,16 +130,16 @@ static const struct mu_shape *whole_shape(const struct mu_v1_format *x)
 	return x->slice ? &x->slice->full : &x->tensor->shape;
 }
 
-static bool parts_meet(const struct mu_v1_format *x, const struct mu_v1_format *y)
+static bool slices_overlap(const struct mu_v1_format *x, const struct mu_v1_format *y)
 {
-	struct bundle_extent a = extent_of(x), b = extent_of(y);
+	struct bundle_slice a = slice_of(x), b = slice_of(y);
 	struct box p, q, common;
 
-	return !box_of_extent(&p, &a, whole_shape(x), NULL) &&
-	       !box_of_extent(&q, &b, whole_shape(y), NULL) && box_intersect(&common, &p, &q);
+	return !box_of_bundle_slice(&p, &a, whole_shape(x), NULL) &&
+	       !box_of_bundle_slice(&q, &b, whole_shape(y), NULL) && box_intersect(&common, &p, &q);
 }
 
-/* Writes the metadata of all parts of the tensor whose first part is item i. */
+/* Writes the metadata of all slices of the tensor whose first slice is item i. */
 static int put_tensor_meta(struct mu_buf *b, const struct mu_v1_format *items, unsigned n,
 			   unsigned i, struct mu_err *err)
 {
@@ -163,12 +163,11 @@ static int put_tensor_meta(struct mu_buf *b, const struct mu_v1_format *items, u
 				       mu_shape_str(whole_shape(first)), x->name,
 				       mu_shape_str(whole_shape(x)));
 		for (unsigned j = i; j < k; j++)
-			if (strcmp(items[j].name, x->name) == 0 && parts_meet(&items[j], x))
+			if (strcmp(items[j].name, x->name) == 0 && slices_overlap(&items[j], x))
 				return mu_fail(err, MU_INTERNAL,
-					       "Overlapping slices: two parts of '%.200s'",
-					       x->name);
-		struct bundle_extent e = extent_of(x);
-		bundle_extent_write(b, TENSOR_SLICE, &e);
+					       "Overlapping slices: two of '%.200s'", x->name);
+		struct bundle_slice e = slice_of(x);
+		bundle_slice_write(b, TENSOR_SLICE, &e);
 	}
 	mu_pb_end(b, tensor);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints in TensorFlow's V1 format: one table with a message for each tensor or part.  Old
+/* Checkpoints in TensorFlow's V1 format: one table with a message for each tensor or slice.  Old
  * programs still write this format, and old published models use it. */
 #ifndef MU_LIB_CHECKPOINT_V1_FORMAT_H
 #define MU_LIB_CHECKPOINT_V1_FORMAT_H
@@ -11,7 +11,7 @@ struct mu_v1_format {
 	const struct mu_slice *slice; /* NULL: the whole tensor */
 	const struct mu_tensor *tensor;
 };
-/* Writes the file atomically.  A name may occur several times, with parts that do not overlap. */
+/* Writes the file atomically.  A name may occur several times, with slices that do not overlap. */
 int mu_v1_format_write(const char *path, const struct mu_v1_format *items, unsigned n,
 		       struct mu_err *err);
 
@@ -21,7 +21,7 @@ struct mu_v1_reader;
 int mu_v1_format_open(struct mu_v1_reader **out, const char *pattern, struct mu_err *err);
 void mu_v1_reader_free(struct mu_v1_reader *r);
 MU_AUTO_DEFINE(mu_v1_reader_free, struct mu_v1_reader)
-/* Reads a tensor and joins its parts.  slice: (optional) the part to read. */
+/* Reads a tensor and joins its slices.  slice: (optional) the one to read. */
 int mu_v1_format_read(const struct mu_v1_reader *r, const char *name, const struct mu_slice *slice,
 		      struct mu_tensor *out, struct mu_err *err);
 /* Reads one file in memory; borrows the bytes. */

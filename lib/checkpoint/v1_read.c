@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The empty key has the list of tensors and their parts.  To read a part, type and shape are put
- * before its values, and the result is parsed as a TensorProto.  A sharded checkpoint has several
- * such files, each with other parts. */
+/* Reads checkpoints in TensorFlow's V1 format.  The entry with the empty key lists the tensors and
+ * their slices.  The values of a slice are the body of a TensorProto without type and shape:
+ * read_slice_values puts these before them and parses the result.  A sharded checkpoint has several
+ * files, each with other slices. */
 #include <string.h>
 
 #include "lib/base/pb.h"
@@ -10,13 +11,13 @@
 #include "lib/io/match_files.h"
 #include "lib/tensor/tensor_proto.h"
 
-enum { MAX_FILES = 10000, MAX_PARTS = 10000 };
+enum { MAX_FILES = 10000, MAX_SLICES = 10000 };
 static const size_t max_file_bytes = (size_t)64 << 30; /* limit of a file's size in bytes */
 
 /* Field numbers of TensorProto. */
 enum { PROTO_TYPE = 1, PROTO_SHAPE = 2 };
 
-struct part { /* the values of one part */
+struct slice_values {
 	struct mu_buf key;
 	struct mu_span value;
 };
@@ -25,7 +26,7 @@ struct tensor_meta { /* the metadata of a tensor in one file */
 	struct mu_span name;
 	struct mu_shape shape;
 	enum mu_dtype dtype;
-	struct bundle_extent *extents;
+	struct bundle_slice *slices;
 	unsigned n;
 };
 
@@ -33,8 +34,8 @@ struct file {
 	char *path;
 	struct mu_buf bytes; /* empty: the bytes are borrowed */
 	size_t size;
-	struct part *parts; /* sorted by key, as in the table */
-	size_t n_parts, cap;
+	struct slice_values *values; /* sorted by key, as in the table */
+	size_t n_values, cap;
 	struct tensor_meta *tensors;
 	size_t n_tensors;
 };
@@ -47,11 +48,11 @@ struct mu_v1_reader {
 
 static void file_fini(struct file *f)
 {
-	for (size_t i = 0; i < f->n_parts; i++)
-		mu_buf_fini(&f->parts[i].key);
+	for (size_t i = 0; i < f->n_values; i++)
+		mu_buf_fini(&f->values[i].key);
 	for (size_t i = 0; i < f->n_tensors; i++)
-		free(f->tensors[i].extents);
-	free(f->parts);
+		free(f->tensors[i].slices);
+	free(f->values);
 	free(f->tensors);
 	free(f->path);
 	mu_buf_fini(&f->bytes);
@@ -90,10 +91,10 @@ static bool parse_tensor_meta(struct tensor_meta *s, struct mu_span body)
 		} else if (f.number == TENSOR_TYPE && !bytes) {
 			s->dtype = f.value < MU_DT_COUNT ? (enum mu_dtype)f.value : MU_DT_INVALID;
 		} else if (f.number == TENSOR_SLICE && bytes) {
-			if (s->n == MAX_PARTS)
+			if (s->n == MAX_SLICES)
 				return false;
-			s->extents = mu_xrealloc(s->extents, (s->n + 1) * sizeof *s->extents);
-			if (!bundle_extent_parse(f.bytes, &s->extents[s->n]))
+			s->slices = mu_xrealloc(s->slices, (s->n + 1) * sizeof *s->slices);
+			if (!bundle_slice_parse(f.bytes, &s->slices[s->n]))
 				return false;
 			s->n++;
 		}
@@ -142,12 +143,12 @@ static int v1_add_pair(void *user, struct mu_span key, struct mu_span value, str
 	if (!key.len)
 		return find_field(value, SLICES_META, &body) ? parse_meta(f, body, err)
 							     : malformed(f, err);
-	if (f->n_parts == f->cap) {
+	if (f->n_values == f->cap) {
 		f->cap = f->cap ? 2 * f->cap : 64;
-		f->parts = mu_xrealloc(f->parts, f->cap * sizeof *f->parts);
+		f->values = mu_xrealloc(f->values, f->cap * sizeof *f->values);
 	}
-	struct part *p = &f->parts[f->n_parts++];
-	*p = (struct part){.value = value};
+	struct slice_values *p = &f->values[f->n_values++];
+	*p = (struct slice_values){.value = value};
 	mu_buf_put(&p->key, key.data, key.len);
 	return 0;
 }
@@ -205,15 +206,15 @@ int mu_v1_format_open(struct mu_v1_reader **out, const char *pattern, struct mu_
 
 /* ---- values ---- */
 
-static int parts_by_key(const void *key, const void *part)
+static int values_by_key(const void *key, const void *values)
 {
 	return mu_span_compare(*(const struct mu_span *)key,
-			       mu_buf_span(&((const struct part *)part)->key));
+			       mu_buf_span(&((const struct slice_values *)values)->key));
 }
 
-static int part_values(const struct file *f, const struct tensor_meta *s,
-		       const struct bundle_extent *e, const struct box *box, struct mu_tensor *out,
-		       struct mu_err *err)
+static int read_slice_values(const struct file *f, const struct tensor_meta *s,
+			     const struct bundle_slice *e, const struct box *box,
+			     struct mu_tensor *out, struct mu_err *err)
 {
 	MU_AUTO_FREE char *name = mu_xstrndup(s->name.data, s->name.len);
 	MU_AUTO_BUF key = {0};
@@ -226,11 +227,12 @@ static int part_values(const struct file *f, const struct tensor_meta *s,
 		return rc;
 	bundle_slice_key(&key, name, e);
 	struct mu_span key_span = mu_buf_span(&key);
-	const struct part *p =
-	    f->n_parts ? bsearch(&key_span, f->parts, f->n_parts, sizeof *p, parts_by_key) : NULL;
+	const struct slice_values *p =
+	    f->n_values ? bsearch(&key_span, f->values, f->n_values, sizeof *p, values_by_key)
+			: NULL;
 	if (!p || !find_field(p->value, SLICES_DATA, &data) ||
 	    !find_field(data, DATA_VALUES, &values))
-		return mu_fail(err, MU_DATA_LOSS, "%s: a part of tensor '%.150s' is missing",
+		return mu_fail(err, MU_DATA_LOSS, "%s: a slice of tensor '%.150s' is missing",
 			       f->path, name);
 	mu_pb_put_int(&proto, PROTO_TYPE, s->dtype);
 	size_t at = mu_pb_begin(&proto, PROTO_SHAPE);
@@ -242,7 +244,7 @@ static int part_values(const struct file *f, const struct tensor_meta *s,
 	if (out->dtype == s->dtype && mu_shape_eq(&out->shape, &shape))
 		return 0;
 	mu_tensor_unref(out);
-	return mu_fail(err, MU_DATA_LOSS, "%s: a part of tensor '%.150s' has another shape",
+	return mu_fail(err, MU_DATA_LOSS, "%s: a slice of tensor '%.150s' has another shape",
 		       f->path, name);
 }
 
@@ -263,7 +265,7 @@ static int64_t all_bytes(const struct mu_v1_reader *r)
 	return n;
 }
 
-struct reading {
+struct tensor_read {
 	const struct tensor_meta *first; /* metadata that all files must agree with */
 	struct box want;
 	struct mu_tensor out;
@@ -272,91 +274,92 @@ struct reading {
 	int64_t copied;
 };
 
-static int v1_read_part(struct reading *g, const struct file *f, const struct tensor_meta *s,
-			const struct bundle_extent *e, struct mu_err *err)
+static int v1_read_slice(struct tensor_read *r, const struct file *f, const struct tensor_meta *s,
+			 const struct bundle_slice *e, struct mu_err *err)
 {
-	MU_AUTO_TENSOR part = {0};
+	MU_AUTO_TENSOR values = {0};
 	struct box stored, common;
-	int rc = box_of_extent(&stored, e, &s->shape, err);
+	int rc = box_of_bundle_slice(&stored, e, &s->shape, err);
 
 	if (rc)
 		return rc;
-	for (unsigned i = 0; i < g->n_read_boxes; i++)
-		if (box_intersect(&common, &g->read_boxes[i], &stored))
-			return mu_fail(err, MU_DATA_LOSS, "%s: parts of a tensor overlap", f->path);
-	if (g->n_read_boxes == MAX_PARTS)
-		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d parts", MAX_PARTS);
-	g->read_boxes = mu_xrealloc(g->read_boxes, (g->n_read_boxes + 1) * sizeof *g->read_boxes);
-	g->read_boxes[g->n_read_boxes++] = stored;
-	if (!box_intersect(&common, &g->want, &stored))
+	for (unsigned i = 0; i < r->n_read_boxes; i++)
+		if (box_intersect(&common, &r->read_boxes[i], &stored))
+			return mu_fail(err, MU_DATA_LOSS, "%s: slices of a tensor overlap",
+				       f->path);
+	if (r->n_read_boxes == MAX_SLICES)
+		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d slices", MAX_SLICES);
+	r->read_boxes = mu_xrealloc(r->read_boxes, (r->n_read_boxes + 1) * sizeof *r->read_boxes);
+	r->read_boxes[r->n_read_boxes++] = stored;
+	if (!box_intersect(&common, &r->want, &stored))
 		return 0;
-	if ((rc = part_values(f, s, e, &stored, &part, err)))
+	if ((rc = read_slice_values(f, s, e, &stored, &values, err)))
 		return rc;
-	box_copy(&g->out, &g->want, &part, &stored, &common);
-	g->copied += box_count(&common);
+	box_copy(&r->out, &r->want, &values, &stored, &common);
+	r->copied += box_count(&common);
 	return 0;
 }
 
-static int v1_read_all_parts(const struct mu_v1_reader *r, const char *name, struct reading *g,
-			     struct mu_err *err)
+static int v1_read_all_slices(const struct mu_v1_reader *reader, const char *name,
+			      struct tensor_read *r, struct mu_err *err)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < r->n && !rc; i++) {
-		const struct tensor_meta *s = v1_find_tensor(&r->files[i], name);
-		if (s && (s->dtype != g->first->dtype || !mu_shape_eq(&s->shape, &g->first->shape)))
+	for (size_t i = 0; i < reader->n && !rc; i++) {
+		const struct tensor_meta *s = v1_find_tensor(&reader->files[i], name);
+		if (s && (s->dtype != r->first->dtype || !mu_shape_eq(&s->shape, &r->first->shape)))
 			return mu_fail(err, MU_DATA_LOSS,
 				       "%s: tensor '%.150s' has another type or shape than in "
 				       "another file",
-				       r->files[i].path, name);
+				       reader->files[i].path, name);
 		for (unsigned k = 0; s && k < s->n && !rc; k++)
-			rc = v1_read_part(g, &r->files[i], s, &s->extents[k], err);
+			rc = v1_read_slice(r, &reader->files[i], s, &s->slices[k], err);
 	}
-	if (!rc && g->copied != g->out.shape.count)
+	if (!rc && r->copied != r->out.shape.count)
 		rc = mu_fail(err, MU_DATA_LOSS,
-			     "%.150s: the parts of tensor '%.150s' do not cover it", r->pattern,
-			     name);
+			     "%.150s: the slices of tensor '%.150s' do not cover it",
+			     reader->pattern, name);
 	return rc;
 }
 
 int mu_v1_format_read(const struct mu_v1_reader *r, const char *name, const struct mu_slice *slice,
 		      struct mu_tensor *out, struct mu_err *err)
 {
-	struct reading g = {0};
+	struct tensor_read read = {0};
 	int rc;
 
-	for (size_t i = 0; i < r->n && !g.first; i++)
-		g.first = v1_find_tensor(&r->files[i], name);
-	if (!g.first)
+	for (size_t i = 0; i < r->n && !read.first; i++)
+		read.first = v1_find_tensor(&r->files[i], name);
+	if (!read.first)
 		return mu_fail(err, MU_NOT_FOUND,
 			       "Tensor name \"%.150s\" not found in checkpoint files %.150s", name,
 			       r->pattern);
-	const struct mu_shape *full = &g.first->shape;
+	const struct mu_shape *full = &read.first->shape;
 	if (slice && !mu_shape_eq(&slice->full, full))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Shape in shape_and_slice spec %s does not match the shape in the "
 			       "save file: %s",
 			       mu_shape_str(&slice->full), mu_shape_str(full));
 	if (slice) {
-		box_of_slice(&g.want, slice);
+		box_of_slice(&read.want, slice);
 	} else {
-		g.want.rank = full->rank;
-		memcpy(g.want.length, full->dim, sizeof g.want.length);
+		read.want.rank = full->rank;
+		memcpy(read.want.length, full->dim, sizeof read.want.length);
 	}
 	if (full->count > all_bytes(r)) /* each element has at least one byte */
 		return mu_fail(err, MU_DATA_LOSS,
 			       "%.150s: tensor '%.150s' is smaller than its shape", r->pattern,
 			       name);
-	if (!mu_dtype_size(g.first->dtype) && g.first->dtype != MU_STRING)
+	if (!mu_dtype_size(read.first->dtype) && read.first->dtype != MU_STRING)
 		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s are not supported",
-			       mu_dtype_name(g.first->dtype));
-	rc = mu_tensor_new(&g.out, g.first->dtype, slice ? &slice->part : full, err);
+			       mu_dtype_name(read.first->dtype));
+	rc = mu_tensor_new(&read.out, read.first->dtype, slice ? &slice->shape : full, err);
 	if (!rc)
-		rc = v1_read_all_parts(r, name, &g, err);
-	free(g.read_boxes);
+		rc = v1_read_all_slices(r, name, &read, err);
+	free(read.read_boxes);
 	if (rc)
-		mu_tensor_unref(&g.out);
+		mu_tensor_unref(&read.out);
 	else
-		*out = g.out;
+		*out = read.out;
 	return rc;
 }

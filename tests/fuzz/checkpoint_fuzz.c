@@ -63,7 +63,7 @@ static void bundle(struct mu_span entry, struct mu_span part, struct mu_span con
 	MU_AUTO_FREE char *prefix = mu_xasprintf("%s/b", folder);
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
 	MU_AUTO_BUF index = {0};
-	struct bundle_extent first = {.rank = 1, .start = {0}, .length = {1}};
+	struct bundle_slice first = {.rank = 1, .start = {0}, .length = {1}};
 	struct table_builder t;
 	MU_AUTO_BUF key = {0};
 	struct mu_err err;

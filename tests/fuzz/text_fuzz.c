@@ -57,11 +57,11 @@ static void slice(struct mu_span text)
 
 	if (mu_slice_parse(&s, &is_slice, text, &err) || !is_slice)
 		return;
-	if (s.part.rank != s.full.rank)
+	if (s.shape.rank != s.full.rank)
 		abort();
 	for (int i = 0; i < s.full.rank; i++)
 		if (s.start[i] < 0 || s.start[i] > s.full.dim[i] ||
-		    s.part.dim[i] > s.full.dim[i] - s.start[i])
+		    s.shape.dim[i] > s.full.dim[i] - s.start[i])
 			abort();
 }
 

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	table_begin(&t, &made);
 	table_add(&t, (struct mu_span){"", 0}, (struct mu_span){file.data + 2, cut - 2});
 	for (int rank = 0; rank < 3; rank++) {
-		struct bundle_extent e = {.rank = rank, .length = {-1, -1}};
+		struct bundle_slice e = {.rank = rank, .length = {-1, -1}};
 		MU_AUTO_BUF key = {0};
 		bundle_slice_key(&key, "a", &e);
 		table_add(&t, mu_buf_span(&key), (struct mu_span){file.data + cut, size - cut});

@@ -172,7 +172,7 @@ static void add_part(struct mu_bundle_writer *w, const char *spec, float first)
 
 	assert_ok(mu_slice_parse(&s, &is_slice, mu_span_of(spec), &err), &err);
 	assert_true(is_slice);
-	MU_AUTO_TENSOR t = floats(s.part.rank, s.part.dim, first);
+	MU_AUTO_TENSOR t = floats(s.shape.rank, s.shape.dim, first);
 	assert_ok(mu_bundle_add_slice(w, "p", &s, &t, &err), &err);
 }
 
@@ -299,7 +299,7 @@ static void bundles__that_share_a_tensor__do_not_merge(void **state)
 	write_small(a);
 	write_small(b);
 	assert_fails(mu_bundle_merge((const char *[]){a, b}, 2, in_folder("xy"), false, &err), &err,
-		     MU_INVALID_ARGUMENT, "another part also has");
+		     MU_INVALID_ARGUMENT, "another bundle also has");
 }
 
 static void writer__given_up__leaves_no_file(void **state)

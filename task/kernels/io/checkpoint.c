@@ -97,7 +97,7 @@ static int save_v1_format(struct kernel_call *c, struct mu_err *err)
 		if (sliced &&
 		    (rc = mu_slice_parse(&slices[i], &part, mu_span_of(r.slices[i]), err)))
 			return mu_wrap(err, "shape_and_slice of '%s'", r.names[i]);
-		if (part && !mu_shape_eq(&slices[i].part, &t->shape))
+		if (part && !mu_shape_eq(&slices[i].shape, &t->shape))
 			return mu_invalid(err,
 					  "Slice in shape_and_slice specification does not match "
 					  "the shape of the tensor to save: %s, tensor: %s",
