@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-const double mu_histogram_calls[MU_HISTOGRAM_BUCKETS] = {
+const double mu_histogram_call_bounds[MU_HISTOGRAM_BUCKETS] = {
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
-const double mu_histogram_jobs[MU_HISTOGRAM_BUCKETS] = {
+const double mu_histogram_job_bounds[MU_HISTOGRAM_BUCKETS] = {
     1,    2.5,      5,         10,    30,        60,        300,       900,
     3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400, 30 * 86400};
 /* Limit of one value in seconds, so that the sum of microseconds does not overflow. */
@@ -34,7 +34,7 @@ void mu_histogram_add(struct mu_histogram *h, double seconds)
 				  memory_order_relaxed);
 }
 
-void mu_histogram_head(const char *name, struct mu_buf *out)
+void mu_histogram_write_type(const char *name, struct mu_buf *out)
 {
 	mu_buf_printf(out, "# TYPE %s histogram\n", name);
 }

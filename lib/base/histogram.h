@@ -11,8 +11,8 @@
 enum { MU_HISTOGRAM_BUCKETS = 16 };
 
 /* Upper bounds in seconds, ascending; terminated by 0 unless full. */
-extern const double mu_histogram_calls[MU_HISTOGRAM_BUCKETS]; /* 1 ms to a minute */
-extern const double mu_histogram_jobs[MU_HISTOGRAM_BUCKETS];  /* 1 s to 30 days */
+extern const double mu_histogram_call_bounds[MU_HISTOGRAM_BUCKETS]; /* 1 ms to a minute */
+extern const double mu_histogram_job_bounds[MU_HISTOGRAM_BUCKETS];  /* 1 s to 30 days */
 
 /* Initialized with zeros, except for bounds. */
 struct mu_histogram {
@@ -23,9 +23,9 @@ struct mu_histogram {
 /* Negative durations, as after a clock was set back, count as 0. */
 void mu_histogram_add(struct mu_histogram *h, double seconds);
 /* Writes the lines of one series.  labels: the text between the braces, "a=\"b\"".
- * mu_histogram_head writes the "# TYPE" line, once for all series of a name. */
+ * mu_histogram_write_type writes the "# TYPE" line, once for all series of a name. */
 void mu_histogram_write(struct mu_histogram *h, const char *name, const char *labels,
 			struct mu_buf *out);
-void mu_histogram_head(const char *name, struct mu_buf *out);
+void mu_histogram_write_type(const char *name, struct mu_buf *out);
 
 #endif

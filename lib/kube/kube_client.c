@@ -52,7 +52,7 @@ int kube_client_new(struct kube_client **out, struct kube_config *config, struct
 
 	c->config = *config;
 	for (int m = 0; m < METHODS; m++)
-		c->durations[m].bounds = mu_histogram_calls;
+		c->durations[m].bounds = mu_histogram_call_bounds;
 	rc = kube_server_init(&c->server, &c->config, err);
 	if (rc == 0 && (rc = mu_http_client_new(&c->http, err)) < 0)
 		kube_server_fini(&c->server);
@@ -298,7 +298,7 @@ void kube_client_metrics(struct kube_client *c, struct mu_buf *out)
 					      "code=\"%d\"} %u\n",
 					      method_names[m], s, n);
 		}
-	mu_histogram_head("rest_client_request_duration_seconds", out);
+	mu_histogram_write_type("rest_client_request_duration_seconds", out);
 	for (int m = 0; m < METHODS; m++) {
 		char labels[32];
 

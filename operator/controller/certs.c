@@ -60,6 +60,7 @@ static int send(struct reconcile *r, const char *name, cJSON *body, cJSON **out,
 	return 0;
 }
 
+/* Reads the Secret by an empty patch, because the operator has no permission to get Secrets. */
 static int read_secret(struct reconcile *r, const char *name, cJSON **out, struct mu_err *err)
 {
 	return send(r, name, cJSON_CreateObject(), out, err);

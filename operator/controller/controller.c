@@ -32,8 +32,9 @@ void controller_init(struct controller *c, const struct controller_options *opti
 	events_init(&c->events);
 	for (int k = 0; k < KINDS; k++)
 		c->wanted |= kinds[k].on_demand ? 0 : 1U << k;
-	c->reconcile_seconds.bounds = mu_histogram_calls;
-	c->to_running.bounds = c->succeeded_in.bounds = c->failed_in.bounds = mu_histogram_jobs;
+	c->reconcile_seconds.bounds = mu_histogram_call_bounds;
+	c->to_running.bounds = c->succeeded_in.bounds = c->failed_in.bounds =
+	    mu_histogram_job_bounds;
 }
 
 void controller_fini(struct controller *c)

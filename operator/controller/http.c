@@ -14,11 +14,11 @@ void controller_metrics(struct controller *c, struct mu_buf *out)
 			  running[] = "muster_job_to_running_seconds",
 			  duration[] = "muster_job_duration_seconds";
 
-	mu_histogram_head(reconcile_time, out);
+	mu_histogram_write_type(reconcile_time, out);
 	mu_histogram_write(&c->reconcile_seconds, reconcile_time, "controller=\"job\"", out);
-	mu_histogram_head(running, out);
+	mu_histogram_write_type(running, out);
 	mu_histogram_write(&c->to_running, running, "controller=\"job\"", out);
-	mu_histogram_head(duration, out);
+	mu_histogram_write_type(duration, out);
 	mu_histogram_write(&c->succeeded_in, duration, "phase=\"Succeeded\"", out);
 	mu_histogram_write(&c->failed_in, duration, "phase=\"Failed\"", out);
 }

@@ -36,8 +36,7 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 /* ---- the steps ---- */
 
 /* Executes the plan's action on the Secret, then stores the status, before any pod that trusts the
- * certificates is created.  Returns 1 if it did; 0 if the plan has no such action, the Secret is as
- * it should be, or the API server rejected the action. */
+ * certificates is created.  Returns 1 if it did; 0: nothing to do, or the API server rejects it. */
 int certs_apply(struct reconcile *r, struct mu_err *err);
 /* The creates of the plan.  Returns 1 when an object was created or found: the next reconcile,
  * which sees it, writes the status.  0 when none was: the planned status has the rejections.  An

@@ -58,7 +58,7 @@ void workqueue_init(struct workqueue *q, double (*now)(void))
 	mu_map_init(&q->items);
 	TAILQ_INIT(&q->ready);
 	TAILQ_INIT(&q->delayed);
-	q->waited.bounds = mu_histogram_calls;
+	q->waited.bounds = mu_histogram_call_bounds;
 	q->now = now;
 }
 
@@ -239,6 +239,6 @@ void workqueue_metrics(struct workqueue *q, struct mu_buf *out)
 	    "workqueue_retries_total{name=\"jobs\"} %u\n",
 	    q->depth, q->adds, q->retries);
 	pthread_mutex_unlock(&q->lock);
-	mu_histogram_head("workqueue_queue_duration_seconds", out);
+	mu_histogram_write_type("workqueue_queue_duration_seconds", out);
 	mu_histogram_write(&q->waited, "workqueue_queue_duration_seconds", "name=\"jobs\"", out);
 }

@@ -5,7 +5,7 @@
 
 static void a_histogram__adds_up_its_buckets__and_counts_each_once(void **state)
 {
-	struct mu_histogram h = {.bounds = mu_histogram_calls};
+	struct mu_histogram h = {.bounds = mu_histogram_call_bounds};
 	MU_AUTO_BUF out = {0};
 
 	mu_histogram_add(&h, 0.001); /* a bound is inside */
@@ -13,7 +13,7 @@ static void a_histogram__adds_up_its_buckets__and_counts_each_once(void **state)
 	mu_histogram_add(&h, 0.75);
 	mu_histogram_add(&h, 100);
 	mu_histogram_add(&h, -5); /* a clock was set back */
-	mu_histogram_head("x_seconds", &out);
+	mu_histogram_write_type("x_seconds", &out);
 	mu_histogram_write(&h, "x_seconds", "a=\"b\"", &out);
 	assert_non_null(strstr(out.data, "# TYPE x_seconds histogram\n"));
 	assert_non_null(strstr(out.data, "x_seconds_bucket{a=\"b\",le=\"0.001\"} 2\n"));
