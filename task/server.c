@@ -283,8 +283,8 @@ void task_server_stop(struct task_server *s, long grace_ms)
 	if (!s)
 		return;
 	s->ready = false;
-	master_drain(s->context.master);
-	worker_drain(s->context.worker);
+	master_reject_new_steps(s->context.master);
+	worker_reject_new_steps(s->context.worker);
 	for (worker_count(s->context.worker, &w); w.running && mu_clock_ms() < end;
 	     worker_count(s->context.worker, &w))
 		nanosleep(&tick, NULL);

@@ -3,7 +3,8 @@
  *
  * A client that crashes leaves its session open, and TensorFlow keeps such a session forever.  Here
  * a session is closed if it runs no step and no call has used it for `session_idle_ms`.  With more
- * than MANY_IDLE idle sessions the limit is an hour, because clients then start and crash in a loop.
+ * than MANY_IDLE idle sessions the limit is an hour, because clients then start and crash in a
+ * loop.
  *
  * The timer thread only requests a sweep.  An offload thread does it, because closing a session
  * calls the other tasks.  master_stop waits for a running sweep, and no sweep starts after it. */
@@ -23,8 +24,9 @@ static bool is_running(struct session *s)
 	return running;
 }
 
-/* Removes one session that exceeds the limit from the master; returns its reference, or NULL. */
-static struct session *take_one(struct master *m)
+/* Removes the longest idle session from the master if it exceeds the limit.  Returns its reference,
+ * or NULL.  Marks sessions with a running step as used now. */
+static struct session *take_idle_session(struct master *m)
 {
 	int64_t now = mu_clock_ms(), limit = m->session_idle_ms;
 	struct session *oldest = NULL;
@@ -58,7 +60,7 @@ static void sweep(void *arg)
 	struct session *s;
 	struct mu_err why;
 
-	while ((s = take_one(m))) {
+	while ((s = take_idle_session(m))) {
 		mu_info("master", "closing session %s: idle for %lld s", s->handle,
 			(long long)(mu_clock_ms() - s->used_ms) / 1000);
 		mu_fail(&why, MU_ABORTED, "The session was idle for too long");
@@ -103,7 +105,7 @@ void master_set_session_idle_limit(struct master *m, int64_t idle_ms)
 		schedule_sweep(m);
 }
 
-/* Waits for a running sweep.  After master_drain no sweep starts. */
+/* Waits for a running sweep.  After master_reject_new_steps no sweep starts. */
 static void wait_sweep(struct master *m)
 {
 	pthread_mutex_lock(&m->lock);
@@ -132,7 +134,7 @@ void master_stop(struct master *m)
 {
 	struct mu_err why;
 
-	master_drain(m);
+	master_reject_new_steps(m);
 	wait_sweep(m);
 	mu_fail(&why, MU_UNAVAILABLE, "%s is shutting down", m->rt->task_prefix);
 	master_close_all(m, &why);

@@ -21,7 +21,7 @@ struct master *master_new(struct runtime *rt, struct peers *peers, struct mu_off
 	return m;
 }
 
-void master_drain(struct master *m)
+void master_reject_new_steps(struct master *m)
 {
 	pthread_mutex_lock(&m->lock);
 	m->stopping = true;
@@ -49,32 +49,32 @@ unsigned master_sessions(struct master *m)
 	return n;
 }
 
-void master_add_waiting(struct master *m, struct fan_out *g)
+void master_add_waiting(struct master *m, struct fan_out *f)
 {
 	pthread_mutex_lock(&m->lock);
-	g->next = m->waiting;
-	g->link = &m->waiting;
-	if (g->next)
-		g->next->link = &g->next;
-	m->waiting = g;
+	f->next = m->waiting;
+	f->link = &m->waiting;
+	if (f->next)
+		f->next->link = &f->next;
+	m->waiting = f;
 	pthread_mutex_unlock(&m->lock);
 }
 
-void master_remove_waiting(struct master *m, struct fan_out *g)
+void master_remove_waiting(struct master *m, struct fan_out *f)
 {
 	pthread_mutex_lock(&m->lock);
-	*g->link = g->next;
-	if (g->next)
-		g->next->link = g->link;
+	*f->link = f->next;
+	if (f->next)
+		f->next->link = f->link;
 	pthread_mutex_unlock(&m->lock);
 }
 
 void master_waits(struct master *m, uint32_t client_id, struct mu_buf *out)
 {
 	pthread_mutex_lock(&m->lock);
-	for (struct fan_out *g = m->waiting; g && !out->len; g = g->next)
-		if (g->client_id == client_id)
-			fan_out_describe(g, out);
+	for (struct fan_out *f = m->waiting; f && !out->len; f = f->next)
+		if (f->client_id == client_id)
+			fan_out_describe_pending(f, out);
 	pthread_mutex_unlock(&m->lock);
 }
 

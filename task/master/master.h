@@ -37,16 +37,17 @@ struct master {
 };
 struct master *master_new(struct runtime *rt, struct peers *peers, struct mu_offload *offload,
 			  struct mu_timer *timer, long connect_timeout_ms);
-void master_drain(struct master *m); /* rejects new sessions and steps with UNAVAILABLE */
-void master_stop(struct master *m);  /* closes every session */
+void master_reject_new_steps(
+    struct master *m);              /* rejects new sessions and steps with UNAVAILABLE */
+void master_stop(struct master *m); /* closes every session */
 void master_free(struct master *m);
 unsigned master_sessions(struct master *m);
 /* From now on, sessions that no call has used for idle_ms are closed; 0: never. */
 void master_set_session_idle_limit(struct master *m, int64_t idle_ms);
 
-/* Between these two calls master_waits reports the peers that g waits for. */
-void master_add_waiting(struct master *m, struct fan_out *g);
-void master_remove_waiting(struct master *m, struct fan_out *g);
+/* Between these two calls master_waits reports the peers that f waits for. */
+void master_add_waiting(struct master *m, struct fan_out *f);
+void master_remove_waiting(struct master *m, struct fan_out *f);
 /* Appends text for users: the peers that the CreateSession calls of this client wait for. */
 void master_waits(struct master *m, uint32_t client_id, struct mu_buf *out);
 

@@ -65,11 +65,11 @@ struct worker;
 struct local_worker_ops {
 	int (*control)(struct worker *w, enum peer_method m, struct mu_span request,
 		       struct mu_buf *reply, struct mu_err *err);
-	int (*register_graph)(struct worker *w, const char *session, bool called,
+	int (*register_graph)(struct worker *w, const char *session, bool session_called,
 			      struct mu_span config, struct mu_span debug, struct mu_graph *g,
 			      char **handle, struct mu_err *err);
-	void (*run)(struct worker *w, const struct peer_run *run, bool called, peer_done done,
-		    void *arg);
+	void (*run)(struct worker *w, const struct peer_run *run, bool session_called,
+		    peer_done done, void *arg);
 	void (*cancel_step)(struct worker *w, int64_t step_id, const struct mu_err *why);
 	void (*drop_step)(struct worker *w, int64_t step_id, const struct mu_err *why);
 };

@@ -103,7 +103,7 @@ struct loop {
 	_Atomic int64_t next, finished;
 	_Atomic unsigned refs;
 	pthread_mutex_t lock;
-	pthread_cond_t all;
+	pthread_cond_t all_finished;
 	struct helper {
 		struct pool_job job;
 		struct loop *loop;
@@ -115,7 +115,7 @@ static void loop_unref(struct loop *l)
 	if (atomic_fetch_sub(&l->refs, 1) != 1)
 		return;
 	pthread_mutex_destroy(&l->lock);
-	pthread_cond_destroy(&l->all);
+	pthread_cond_destroy(&l->all_finished);
 	free(l);
 }
 
@@ -128,7 +128,7 @@ static void loop_work(struct loop *l)
 		l->body(l->arg, from, to);
 		if (atomic_fetch_add(&l->finished, 1) + 1 == l->pieces) {
 			pthread_mutex_lock(&l->lock);
-			pthread_cond_signal(&l->all);
+			pthread_cond_signal(&l->all_finished);
 			pthread_mutex_unlock(&l->lock);
 		}
 	}
@@ -147,7 +147,7 @@ static void loop_wait(struct loop *l)
 {
 	pthread_mutex_lock(&l->lock);
 	while (atomic_load(&l->finished) != l->pieces)
-		pthread_cond_wait(&l->all, &l->lock);
+		pthread_cond_wait(&l->all_finished, &l->lock);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -172,7 +172,7 @@ void thread_pool_parallel(struct thread_pool *p, int64_t n, int64_t grain,
 	l->pieces = (n + l->piece - 1) / l->piece;
 	atomic_init(&l->refs, helpers + 1);
 	pthread_mutex_init(&l->lock, NULL);
-	pthread_cond_init(&l->all, NULL);
+	pthread_cond_init(&l->all_finished, NULL);
 	for (unsigned i = 0; i < helpers; i++) {
 		l->helpers[i].loop = l;
 		l->helpers[i].job.run = helper_run;

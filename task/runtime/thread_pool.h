@@ -22,6 +22,8 @@ int thread_pool_new(unsigned threads, struct thread_pool **out, struct mu_err *e
 void thread_pool_free(struct thread_pool *p); /* runs the queued jobs, then joins the threads */
 unsigned thread_pool_size(const struct thread_pool *p);
 void thread_pool_add(struct thread_pool *p, struct pool_job *job); /* borrowed until it runs */
+/* Calls body for parts of [0, n), of at least `grain` elements, on the pool and the caller's
+ * thread; returns when all are done.  p NULL: calls it here, once. */
 void thread_pool_parallel(struct thread_pool *p, int64_t n, int64_t grain,
 			  void (*body)(void *arg, int64_t from, int64_t to), void *arg);
 

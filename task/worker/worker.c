@@ -153,7 +153,7 @@ static void abort_steps(struct worker *w, const char *session, const struct mu_e
 		if (strcmp(of->session, session) != 0)
 			continue;
 		mu_map_each (&w->steps, s) {
-			const struct running *r = s->value;
+			const struct running_step *r = s->value;
 
 			if (r->executor == of->executor)
 				ids[n++] = r->step_id;
@@ -236,8 +236,9 @@ static int worker_create_session(struct worker *w, const Muster__CreateWorkerSes
 	return 0;
 }
 
-int worker_register(struct worker *w, const char *session, bool called, struct mu_span config,
-		    struct mu_span debug, struct mu_graph *g, char **handle, struct mu_err *err)
+int worker_register(struct worker *w, const char *session, bool session_called,
+		    struct mu_span config, struct mu_span debug, struct mu_graph *g, char **handle,
+		    struct mu_err *err)
 {
 	MU_AUTO_FREE char *container = NULL;
 	struct worker_session *s;
@@ -250,7 +251,7 @@ int worker_register(struct worker *w, const char *session, bool called, struct m
 	if (s)
 		container = mu_xstrdup(s->container);
 	pthread_mutex_unlock(&w->lock);
-	if (!s && called) {
+	if (!s && session_called) {
 		mu_graph_free(g);
 		return no_session(session, err);
 	}
@@ -281,8 +282,9 @@ int worker_register(struct worker *w, const char *session, bool called, struct m
 }
 
 /* Returns a reference to the executor of the registered graph, and the session's names of tasks. */
-static struct executor *find_executor(struct worker *w, const struct peer_run *run, bool called,
-				      struct peers **renamed, struct mu_err *err)
+static struct executor *find_executor(struct worker *w, const struct peer_run *run,
+				      bool session_called, struct peers **renamed,
+				      struct mu_err *err)
 {
 	const struct worker_session *s;
 	struct executor *e = NULL;
@@ -292,7 +294,7 @@ static struct executor *find_executor(struct worker *w, const struct peer_run *r
 	r = mu_map_get(&w->graphs, run->graph);
 	s = mu_map_get(&w->sessions, run->session);
 	*renamed = s ? s->renamed : NULL;
-	if (called && !s) {
+	if (session_called && !s) {
 		no_session(run->session, err);
 	} else if (!r) {
 		mu_fail(err, MU_ABORTED,
@@ -308,7 +310,7 @@ static struct executor *find_executor(struct worker *w, const struct peer_run *r
 	return e;
 }
 
-void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_done done,
+void worker_run(struct worker *w, const struct peer_run *run, bool session_called, peer_done done,
 		void *arg)
 {
 	struct executor *e = NULL;
@@ -316,7 +318,7 @@ void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_
 	struct mu_err err;
 
 	if (mu_request_ids_add(w->run_ids, run->request_id))
-		e = find_executor(w, run, called, &renamed, &err);
+		e = find_executor(w, run, session_called, &renamed, &err);
 	else
 		mu_fail(&err, MU_ABORTED,
 			"The same RunGraph (Worker) request was received twice. request_id: %lld",

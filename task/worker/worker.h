@@ -13,8 +13,8 @@
 
 struct worker;
 struct worker *worker_new(struct runtime *rt, struct peers *peers, struct mu_offload *offload);
-void worker_drain(struct worker *w); /* rejects new steps with UNAVAILABLE */
-void worker_stop(struct worker *w);  /* cancels every step and waits for them */
+void worker_reject_new_steps(struct worker *w); /* rejects new steps with UNAVAILABLE */
+void worker_stop(struct worker *w);             /* cancels every step and waits for them */
 void worker_free(struct worker *w);
 struct local_worker worker_as_local(struct worker *w); /* for the task's peers */
 
@@ -22,14 +22,15 @@ struct local_worker worker_as_local(struct worker *w); /* for the task's peers *
 int worker_control(struct worker *w, enum peer_method m, struct mu_span request,
 		   struct mu_buf *reply, struct mu_err *err);
 
-/* Registers g, which it takes.  `called`: create_worker_session_called of the request.  config: the
- * session's ConfigProto.  debug: the step's DebugOptions; empty: none. */
-int worker_register(struct worker *w, const char *session, bool called, struct mu_span config,
-		    struct mu_span debug, struct mu_graph *g, char **handle, struct mu_err *err);
+/* Registers g, which it takes.  `session_called`: create_worker_session_called of the request.
+ * config: the session's ConfigProto.  debug: the step's DebugOptions; empty: none. */
+int worker_register(struct worker *w, const char *session, bool session_called,
+		    struct mu_span config, struct mu_span debug, struct mu_graph *g, char **handle,
+		    struct mu_err *err);
 /* Runs a registered graph.  done is called exactly once, perhaps before this returns, with the
  * requested records as fields of a RunGraphResponse.  On an error the step's rendezvous has been
  * aborted before. */
-void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_done done,
+void worker_run(struct worker *w, const struct peer_run *run, bool session_called, peer_done done,
 		void *arg);
 void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *why);
 bool worker_runs_step(struct worker *w, int64_t step_id);
@@ -57,8 +58,8 @@ void worker_each_step(struct worker *w, const struct worker_visitor *visitor);
  * names of the session. */
 void worker_start_step(struct worker *w, struct executor *e, struct peers *renamed,
 		       const struct peer_run *run, peer_done done, void *arg);
-struct running {
-	struct running *prev, *next;
+struct running_step {
+	struct running_step *prev, *next;
 	struct worker *worker;
 	int64_t step_id;
 	unsigned refs;
@@ -81,7 +82,7 @@ struct worker {
 				 a rendezvous' lock, not the other way round */
 	pthread_cond_t idle;
 	struct mu_map sessions, graphs;
-	struct mu_map steps; /* step id -> struct running */
+	struct mu_map steps; /* step id -> struct running_step */
 	unsigned n_running;
 	uint64_t n_steps, last_graph;
 	bool stopping;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running steps.  References to a struct running: worker_start_step until it returns, and the
- * executor until it calls worker_step_ended.  The worker's map has it until then.  A cancellation
+/* Running steps.  A struct running_step has two references: that of worker_start_step until it
+ * returns, and that of the executor until worker_step_ended.  The worker's map `steps` borrows it
+ * until worker_step_ended.  A cancellation
  * may arrive before the executor has returned the step; worker_start_step checks `cancelled`
  * afterwards. */
 #include "lib/base/pb.h"
@@ -9,7 +10,7 @@
 #include "task/runtime/trace.h"
 #include "task/worker/worker.h"
 
-static void running_unref(struct running *r)
+static void running_step_unref(struct running_step *r)
 {
 	struct worker *w = r->worker;
 	bool last;
@@ -32,7 +33,7 @@ static void running_unref(struct running *r)
 }
 
 /* Appends the records as fields of a RunGraphResponse. */
-static void put_record(struct mu_buf *b, const struct running *r)
+static void put_record(struct mu_buf *b, const struct running_step *r)
 {
 	size_t at;
 
@@ -53,8 +54,9 @@ static void put_record(struct mu_buf *b, const struct running *r)
 	}
 }
 
-/* Lets the other members of collective ops fail, which would wait for this step. */
-static void leave_collectives(const struct running *r, const struct mu_err *err)
+/* Fails the collective ops of this step on the other members, which would otherwise wait for it
+ * forever. */
+static void leave_collectives(const struct running_step *r, const struct mu_err *err)
 {
 	struct collectives *cs = r->worker->rt->collectives;
 	const struct mu_graph *g = executor_graph(r->executor);
@@ -66,7 +68,7 @@ static void leave_collectives(const struct running *r, const struct mu_err *err)
 
 static void worker_step_ended(void *arg, const struct mu_err *err)
 {
-	struct running *r = arg;
+	struct running_step *r = arg;
 	struct worker *w = r->worker;
 	MU_AUTO_BUF record = {0};
 	struct mu_err why;
@@ -89,11 +91,11 @@ static void worker_step_ended(void *arg, const struct mu_err *err)
 	if (err) /* after the reply, so that the master hears of this error before it hears of
 		    others' */
 		peers_drop_step(w->peers, r->step_id);
-	running_unref(r);
+	running_step_unref(r);
 }
 
 /* Adds r to the running steps.  Fails if its step already runs on this task, or the task stops. */
-static int add_running(struct worker *w, struct running *r, struct mu_err *err)
+static int add_running_step(struct worker *w, struct running_step *r, struct mu_err *err)
 {
 	int rc = 0;
 
@@ -116,21 +118,21 @@ void worker_start_step(struct worker *w, struct executor *e, struct peers *renam
 		       const struct peer_run *run, peer_done done, void *arg)
 {
 	struct rendezvous_remote remote;
-	struct running *r;
+	struct running_step *r;
 	struct step *step;
 	struct mu_err err;
 	bool cancel;
 
-	r = MU_NEW(struct running);
-	*r = (struct running){.worker = w,
-			      .step_id = run->step_id,
-			      .refs = 2,
-			      .executor = e,
-			      .record = run->record,
-			      .done = done,
-			      .arg = arg};
+	r = MU_NEW(struct running_step);
+	*r = (struct running_step){.worker = w,
+				   .step_id = run->step_id,
+				   .refs = 2,
+				   .executor = e,
+				   .record = run->record,
+				   .done = done,
+				   .arg = arg};
 	r->rendezvous = rendezvous_table_get(w->rt->steps, run->step_id);
-	if (add_running(w, r, &err)) {
+	if (add_running_step(w, r, &err)) {
 		executor_unref(e);
 		rendezvous_unref(r->rendezvous);
 		free(r);
@@ -150,13 +152,13 @@ void worker_start_step(struct worker *w, struct executor *e, struct peers *renam
 	pthread_mutex_unlock(&w->lock);
 	if (cancel && step)
 		step_cancel(step, &r->why);
-	running_unref(r);
+	running_step_unref(r);
 }
 
 void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *why)
 {
 	struct step *step = NULL;
-	struct running *r;
+	struct running_step *r;
 
 	pthread_mutex_lock(&w->lock);
 	r = mu_map_get_n(&w->steps, &step_id, sizeof(step_id));
@@ -174,7 +176,7 @@ void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *
 		step_cancel(step, why);
 	rendezvous_abort(r->rendezvous, why);
 	peers_drop_step(w->peers, step_id);
-	running_unref(r);
+	running_step_unref(r);
 }
 
 bool worker_runs_step(struct worker *w, int64_t step_id)
@@ -191,7 +193,7 @@ void worker_each_step(struct worker *w, const struct worker_visitor *visitor)
 {
 	pthread_mutex_lock(&w->lock);
 	mu_map_each (&w->steps, s) {
-		const struct running *r = s->value;
+		const struct running_step *r = s->value;
 		visitor->step(visitor->arg, r->step_id);
 		if (r->step)
 			step_each_waiting(r->step, visitor->node, visitor->arg);
@@ -212,7 +214,7 @@ void worker_drop_step(struct worker *w, int64_t step_id, const struct mu_err *wh
 	rendezvous_table_drop(w->rt->steps, step_id, why);
 }
 
-void worker_drain(struct worker *w)
+void worker_reject_new_steps(struct worker *w)
 {
 	pthread_mutex_lock(&w->lock);
 	w->stopping = true;
@@ -225,12 +227,12 @@ void worker_stop(struct worker *w)
 	int64_t *ids;
 	unsigned n = 0;
 
-	worker_drain(w);
+	worker_reject_new_steps(w);
 	mu_fail(&why, MU_UNAVAILABLE, "%s is shutting down", w->rt->task_prefix);
 	pthread_mutex_lock(&w->lock);
 	ids = MU_NEW_ARRAY(int64_t, w->steps.count + 1);
 	mu_map_each (&w->steps, s)
-		ids[n++] = ((struct running *)s->value)->step_id;
+		ids[n++] = ((struct running_step *)s->value)->step_id;
 	pthread_mutex_unlock(&w->lock);
 	for (unsigned i = 0; i < n; i++)
 		worker_cancel_step(w, ids[i], &why);
