@@ -173,7 +173,7 @@ static int task_index(const char *key, int *out)
 	return 0;
 }
 
-/* A job without tasks is accepted, as by TensorFlow, and leaves no trace. */
+/* A job without tasks is ignored, as by TensorFlow. */
 static int add_job(struct mu_cluster *c, const struct mu_doc_node *job, struct mu_err *err)
 {
 	int index = 0;
@@ -319,7 +319,7 @@ const char *mu_cluster_address(const struct mu_cluster *c, const char *job, int 
 	return NULL;
 }
 
-/* {"worker": ["host:port", …]}; a job that lacks tasks: {"worker": {"7": "host:port"}} */
+/* {"worker": ["host:port", …]}; a job with gaps in its indices: {"worker": {"7": "host:port"}} */
 static cJSON *cluster_tree(const struct mu_cluster *c)
 {
 	cJSON *tree = cJSON_CreateObject();

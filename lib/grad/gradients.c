@@ -8,69 +8,70 @@
 #include "lib/grad/op_grads.h"
 #include "muster/grad.h"
 
-struct pending { /* partial gradients of one output, to be summed */
+struct partial_sum { /* partial gradients of one output, to be summed */
 	struct mu_out *g;
 	unsigned n;
 };
-struct sweep {
+struct backward_pass {
 	struct mu_builder *b;
-	unsigned n_nodes;          /* nodes of the graph before the first gradient node */
-	bool *wanted;              /* by node id: depends on one of the xs */
-	struct pending **partials; /* by node id: one entry for each output */
+	unsigned n_nodes;              /* nodes of the graph before the first gradient node */
+	bool *depends_on_xs;           /* by node id */
+	struct partial_sum **partials; /* by node id: one entry for each output */
 };
 
-static void add_partial(struct sweep *s, struct mu_out at, struct mu_out g)
+static void add_partial(struct backward_pass *pass, struct mu_out at, struct mu_out g)
 {
-	unsigned id = at.node->id, n_out = s->b->info[id].n_out;
-	struct pending *p;
+	unsigned id = at.node->id, n_out = pass->b->info[id].n_out;
+	struct partial_sum *p;
 
-	if (!s->partials[id])
-		s->partials[id] = MU_NEW_ARRAY(struct pending, n_out);
-	p = &s->partials[id][at.port];
+	if (!pass->partials[id])
+		pass->partials[id] = MU_NEW_ARRAY(struct partial_sum, n_out);
+	p = &pass->partials[id][at.port];
 	p->g = mu_xrealloc(p->g, (p->n + 1) * sizeof(*p->g));
 	p->g[p->n++] = g;
 }
 
 /* The sum of the partial gradients of an output. */
-static struct mu_out sum_partials(struct sweep *s, struct mu_out at)
+static struct mu_out sum_partials(struct backward_pass *pass, struct mu_out at)
 {
-	struct pending *p = s->partials[at.node->id];
+	struct partial_sum *p = pass->partials[at.node->id];
 
 	if (!p || !p[at.port].n)
 		return MU_NO_OUT;
 	p += at.port;
 	if (p->n > 1) {
-		p->g[0] =
-		    mu_op_add(s->b, &(struct mu_op_args){.op = "AddN", .in = p->g, .n_in = p->n});
+		p->g[0] = mu_op_add(pass->b,
+				    &(struct mu_op_args){.op = "AddN", .in = p->g, .n_in = p->n});
 		p->n = 1;
 	}
 	return p->g[0];
 }
 
-static void mark_wanted(struct sweep *s, const struct mu_out *xs, unsigned n)
+static void mark_dependents_of_xs(struct backward_pass *pass, const struct mu_out *xs, unsigned n)
 {
-	struct mu_graph *g = s->b->graph;
+	struct mu_graph *g = pass->b->graph;
 
 	for (unsigned i = 0; i < n; i++)
 		if (xs[i].node)
-			s->wanted[xs[i].node->id] = true;
-	for (unsigned i = 0; i < s->n_nodes; i++)
-		for (unsigned j = 0; j < g->nodes[i]->n_inputs && !s->wanted[i]; j++)
-			s->wanted[i] = s->wanted[g->nodes[i]->inputs[j].node->id];
+			pass->depends_on_xs[xs[i].node->id] = true;
+	for (unsigned i = 0; i < pass->n_nodes; i++)
+		for (unsigned j = 0; j < g->nodes[i]->n_inputs && !pass->depends_on_xs[i]; j++)
+			pass->depends_on_xs[i] =
+			    pass->depends_on_xs[g->nodes[i]->inputs[j].node->id];
 }
 
-static bool is_on_path(const struct sweep *s, const struct mu_node *n)
+static bool is_on_path(const struct backward_pass *pass, const struct mu_node *n)
 {
 	for (unsigned i = 0; i < n->n_inputs; i++)
-		if (s->wanted[n->inputs[i].node->id])
+		if (pass->depends_on_xs[n->inputs[i].node->id])
 			return true;
 	return false;
 }
 
-/* True if n's gradient function can be called with the gradients of its outputs. Replaces missing
- * gradients by zeros if the function needs them. */
-static bool gather_output_gradients(struct sweep *s, const struct op_grad *og, struct mu_node *n,
-				    struct mu_out *gy, unsigned n_out)
+/* Replaces missing gradients of n's outputs by zeros if the gradient function needs them. Returns
+ * true if the function can be called. */
+static bool prepare_output_gradients(struct backward_pass *pass, const struct op_grad *og,
+				     struct mu_node *n, struct mu_out *gy, unsigned n_out)
 {
 	bool any = false;
 
@@ -82,7 +83,7 @@ static bool gather_output_gradients(struct sweep *s, const struct op_grad *og, s
 		return gy[0].node != NULL;
 	for (unsigned i = 0; i < n_out && any && og->needs == GRAD_ALL; i++)
 		if (!gy[i].node)
-			gy[i] = grad_zeros(s->b, (struct mu_out){n, (int)i});
+			gy[i] = grad_zeros(pass->b, (struct mu_out){n, (int)i});
 	return any;
 }
 
@@ -95,30 +96,30 @@ static const char *advice_for(const struct mu_node *n)
 }
 
 /* Differentiates one node: computes the gradients of its inputs from those of its outputs. */
-static void differentiate_node(struct sweep *s, struct mu_node *n)
+static void differentiate_node(struct backward_pass *pass, struct mu_node *n)
 {
 	const struct op_grad *og = mu_op_find(n->op) ? op_grad_find(n->op) : &grad_of_named_call;
-	unsigned n_out = s->b->info[n->id].n_out;
+	unsigned n_out = pass->b->info[n->id].n_out;
 	struct mu_out *gy = MU_NEW_ARRAY(struct mu_out, n_out + 1);
 	struct mu_out *gx = MU_NEW_ARRAY(struct mu_out, n->n_inputs + 1);
-	struct grad_call c = {s->b, n, gy, n_out, gx, gradients_from};
+	struct grad_call c = {pass->b, n, gy, n_out, gx, gradients_from};
 
 	for (unsigned i = 0; i < n_out; i++)
-		gy[i] = sum_partials(s, (struct mu_out){n, (int)i});
-	mu_push_device(s->b, n->device);
+		gy[i] = sum_partials(pass, (struct mu_out){n, (int)i});
+	mu_push_device(pass->b, n->device);
 	if (!og) {
-		mu_builder_fail(s->b, MU_UNIMPLEMENTED, "op %s (node '%s') has no gradient; %s",
+		mu_builder_fail(pass->b, MU_UNIMPLEMENTED, "op %s (node '%s') has no gradient; %s",
 				n->op, n->name, advice_for(n));
-	} else if (gather_output_gradients(s, og, n, gy, n_out)) {
+	} else if (prepare_output_gradients(pass, og, n, gy, n_out)) {
 		if (grad_takes_complex(&c))
 			og->fn(&c);
 		else
 			grad_unsupported(&c, "of complex numbers");
-		for (unsigned i = 0; i < n->n_inputs && !builder_failed(s->b); i++)
-			if (gx[i].node && s->wanted[n->inputs[i].node->id])
-				add_partial(s, grad_in(&c, i), gx[i]);
+		for (unsigned i = 0; i < n->n_inputs && !builder_failed(pass->b); i++)
+			if (gx[i].node && pass->depends_on_xs[n->inputs[i].node->id])
+				add_partial(pass, grad_in(&c, i), gx[i]);
 	}
-	mu_pop_device(s->b);
+	mu_pop_device(pass->b);
 	free(gy);
 	free(gx);
 }
@@ -133,34 +134,36 @@ static struct mu_out ones_like(struct mu_builder *b, struct mu_out y)
 	return mu_op(b, "Fill", MU_IN(mu_op(b, "Shape", MU_IN(y)), one));
 }
 
-static void sweep_free(struct sweep *s)
+static void backward_pass_free(struct backward_pass *pass)
 {
-	for (unsigned i = 0; i < s->n_nodes; i++) {
-		for (unsigned j = 0; s->partials[i] && j < s->b->info[i].n_out; j++)
-			free(s->partials[i][j].g);
-		free(s->partials[i]);
+	for (unsigned i = 0; i < pass->n_nodes; i++) {
+		for (unsigned j = 0; pass->partials[i] && j < pass->b->info[i].n_out; j++)
+			free(pass->partials[i][j].g);
+		free(pass->partials[i]);
 	}
-	free(s->partials);
-	free(s->wanted);
+	free(pass->partials);
+	free(pass->depends_on_xs);
 }
 
 void gradients_from(struct mu_builder *b, const struct mu_out *ys, const struct mu_out *gys,
 		    unsigned n_ys, const struct mu_out *xs, unsigned n, struct mu_out *grads)
 {
-	struct sweep s = {.b = b, .n_nodes = b->graph->n_nodes};
+	struct backward_pass pass = {.b = b, .n_nodes = b->graph->n_nodes};
 
-	s.wanted = MU_NEW_ARRAY(bool, s.n_nodes + 1);
-	s.partials = MU_NEW_ARRAY(struct pending *, s.n_nodes + 1);
-	mark_wanted(&s, xs, n);
+	pass.depends_on_xs = MU_NEW_ARRAY(bool, pass.n_nodes + 1);
+	pass.partials = MU_NEW_ARRAY(struct partial_sum *, pass.n_nodes + 1);
+	mark_dependents_of_xs(&pass, xs, n);
 	for (unsigned i = 0; i < n_ys && !builder_failed(b); i++)
-		if (gys[i].node && s.wanted[ys[i].node->id])
-			add_partial(&s, ys[i], gys[i]);
-	for (unsigned id = s.n_nodes; id-- > 0 && !builder_failed(b);)
-		if (s.wanted[id] && s.partials[id] && is_on_path(&s, b->graph->nodes[id]))
-			differentiate_node(&s, b->graph->nodes[id]);
+		if (gys[i].node && pass.depends_on_xs[ys[i].node->id])
+			add_partial(&pass, ys[i], gys[i]);
+	for (unsigned id = pass.n_nodes; id-- > 0 && !builder_failed(b);)
+		if (pass.depends_on_xs[id] && pass.partials[id] &&
+		    is_on_path(&pass, b->graph->nodes[id]))
+			differentiate_node(&pass, b->graph->nodes[id]);
 	for (unsigned i = 0; i < n; i++)
-		grads[i] = xs[i].node && !builder_failed(b) ? sum_partials(&s, xs[i]) : MU_NO_OUT;
-	sweep_free(&s);
+		grads[i] =
+		    xs[i].node && !builder_failed(b) ? sum_partials(&pass, xs[i]) : MU_NO_OUT;
+	backward_pass_free(&pass);
 }
 
 void mu_gradients(struct mu_builder *b, struct mu_out loss, const struct mu_out *xs, unsigned n,

@@ -4,7 +4,7 @@
  * In a function an input is named "argument", "node:output:k" (tensor k of the named output) or
  * "^node".  An attribute may be "$name", a placeholder for the attribute of the call.  Nodes that
  * no output or control output depends on are dropped.  A function without control outputs comes
- * from an old producer; all its stateful nodes are kept if it is called.  Those within a loop run
+ * from an old producer; all its stateful nodes run if it is called.  Those within a loop run
  * before the loop's Exit nodes, on which the end of the body then depends. */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "lib/graph/graph_index.h"
 #include "lib/graph/library.h"
 
-enum { MOST_NESTED_LOOPS = 64 };
+enum { MAX_LOOP_DEPTH = 64 };
 enum { F_NODE = 3, F_RET = 4, F_CONTROL_RET = 6 };
 
 struct body {
@@ -20,13 +20,13 @@ struct body {
 	const struct mu_function *f;
 	unsigned n_args;
 	struct mu_node call; /* a call of the function, from which types are computed */
-	bool only_outputs;
+	bool only_outputs;   /* stateful nodes that nothing depends on do not run */
 	struct mu_err *err;
 };
 
 /* ---- attributes ---- */
 
-/* Replaces placeholders, in the attributes of functions among the values, too. */
+/* Replaces placeholders by attributes of the call, also inside attributes that are functions. */
 static int fill_placeholders(struct body *b, const struct mu_node *n, struct mu_node_attr *attrs,
 			     unsigned n_attrs)
 {
@@ -233,8 +233,8 @@ static int loop_depth(const struct mu_node *n, const int *depth)
 	return d && mu_node_has_flag(n, MU_OP_EXIT) ? d - 1 : d;
 }
 
-/* In how many loops each node is.  A depth only grows, MOST_NESTED_LOOPS times at most, so the work
- * is linear in the edges. */
+/* Returns for each node, by id, the number of while loops that contain it.  A depth only grows,
+ * MAX_LOOP_DEPTH times at most, so the work is linear in the edges. */
 static int *loop_depths(const struct mu_graph *g, struct mu_arena *scratch)
 {
 	int *depth = MU_ARENA_ARRAY(scratch, int, g->n_nodes + 1);
@@ -252,7 +252,7 @@ static int *loop_depths(const struct mu_graph *g, struct mu_arena *scratch)
 		int d = loop_depth(g->nodes[i], depth);
 
 		listed[i] = false;
-		if (d <= depth[i] || d > MOST_NESTED_LOOPS)
+		if (d <= depth[i] || d > MAX_LOOP_DEPTH)
 			continue;
 		depth[i] = d;
 		for (unsigned k = first[i]; k < first[i + 1]; k++)
@@ -264,11 +264,13 @@ static int *loop_depths(const struct mu_graph *g, struct mu_arena *scratch)
 	return depth;
 }
 
-/* Makes the end depend on all stateful nodes.  Returns those within loops as kept. */
+/* Adds control edges to the last node from all stateful nodes outside of loops and from the loops'
+ * Exit nodes.  Returns an array by node id: true for stateful nodes inside loops, to which the last
+ * node can have no edge. */
 static bool *end_after_stateful(struct body *b, struct mu_node *end, struct mu_arena *scratch)
 {
 	const int *depth = loop_depths(b->g, scratch);
-	bool *kept = MU_ARENA_ARRAY(scratch, bool, b->g->n_nodes);
+	bool *roots = MU_ARENA_ARRAY(scratch, bool, b->g->n_nodes);
 	struct mu_input *after = MU_ARENA_ARRAY(scratch, struct mu_input, b->g->n_nodes);
 	unsigned n_after = 0;
 	bool in_loop = false;
@@ -277,9 +279,9 @@ static bool *end_after_stateful(struct body *b, struct mu_node *end, struct mu_a
 		struct mu_node *n = b->g->nodes[i];
 		if (!n->def || !(n->def->flags & MU_OP_STATEFUL) || n->op[0] == '_')
 			continue;
-		kept[i] = depth[i] > 0;
-		in_loop |= kept[i];
-		if (!kept[i])
+		roots[i] = depth[i] > 0;
+		in_loop |= roots[i];
+		if (!roots[i])
 			after[n_after++].node = n;
 	}
 	for (unsigned i = b->n_args; in_loop && i < end->id; i++) {
@@ -290,11 +292,11 @@ static bool *end_after_stateful(struct body *b, struct mu_node *end, struct mu_a
 	}
 	/* mu_node_add_control would search the inputs of end for each node. */
 	mu_node_set_inputs(b->g, end, NULL, 0, after, n_after);
-	return kept;
+	return roots;
 }
 
-/* Adds the last node.  *kept: nodes that run although nothing depends on them, or NULL. */
-static int body_add_end(struct body *b, struct mu_arena *scratch, bool **kept)
+/* Adds the last node.  *roots: by id, nodes that run although nothing depends on them, or NULL. */
+static int body_add_end(struct body *b, struct mu_arena *scratch, bool **roots)
 {
 	struct mu_pb m = mu_pb_of(b->f->proto), e;
 	struct mu_pb_field f, g;
@@ -317,16 +319,16 @@ static int body_add_end(struct body *b, struct mu_arena *scratch, bool **kept)
 			return fail_unknown_input(b, "control_ret", v);
 		mu_node_add_control(b->g, end, in.node);
 	}
-	*kept = rc || any || b->only_outputs ? NULL : end_after_stateful(b, end, scratch);
+	*roots = rc || any || b->only_outputs ? NULL : end_after_stateful(b, end, scratch);
 	return rc;
 }
 
-void mu_body_prune(struct mu_graph *g, const bool *kept, struct mu_arena *scratch)
+void mu_body_prune(struct mu_graph *g, const bool *roots, struct mu_arena *scratch)
 {
 	bool *needed = MU_ARENA_ARRAY(scratch, bool, g->n_nodes);
 
 	for (unsigned i = 0; i < g->n_nodes; i++)
-		needed[i] = g->nodes[i]->op[0] == '_' || i + 1 == g->n_nodes || (kept && kept[i]);
+		needed[i] = g->nodes[i]->op[0] == '_' || i + 1 == g->n_nodes || (roots && roots[i]);
 	mu_graph_mark_inputs(g, needed);
 	mu_graph_keep(g, needed);
 }
@@ -360,7 +362,7 @@ int mu_library_instantiate(struct mu_library *l, const struct mu_function *f,
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	struct body b = {.g = g, .f = f, .only_outputs = only_outputs, .err = err};
 	MU_AUTO_ARENA scratch = {0};
-	bool *kept;
+	bool *roots;
 	int rc;
 
 	b.call = (struct mu_node){.name = f->name,
@@ -371,8 +373,8 @@ int mu_library_instantiate(struct mu_library *l, const struct mu_function *f,
 				  .n_attrs = n_attrs};
 	g->library = mu_library_ref(l);
 	if (!(rc = add_args(&b, &scratch)) && !(rc = read_nodes(&b)) &&
-	    !(rc = add_rets(&b, &scratch)) && !(rc = body_add_end(&b, &scratch, &kept)))
-		mu_body_prune(g, kept, &scratch);
+	    !(rc = add_rets(&b, &scratch)) && !(rc = body_add_end(&b, &scratch, &roots)))
+		mu_body_prune(g, roots, &scratch);
 	if (rc)
 		return mu_wrap(err, "function %s", f->name);
 	*out = mu_steal(&g);

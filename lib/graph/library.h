@@ -34,8 +34,8 @@ const struct mu_function *mu_library_gradient(const struct mu_library *l, const 
 int mu_library_instantiate(struct mu_library *l, const struct mu_function *f,
 			   const struct mu_node_attr *attrs, unsigned n_attrs, bool only_outputs,
 			   struct mu_graph **out, struct mu_err *err);
-/* Removes the nodes of a body that neither an output nor the last node depends on, nor a node that
- * is kept (optional). */
-void mu_body_prune(struct mu_graph *body, const bool *kept, struct mu_arena *scratch);
+/* Removes the nodes of a body on which no output depends, nor the last node, nor a node of `roots`
+ * ((optional), by id). */
+void mu_body_prune(struct mu_graph *body, const bool *roots, struct mu_arena *scratch);
 
 #endif

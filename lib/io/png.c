@@ -18,7 +18,7 @@ static void ignore_warning(png_structp png, png_const_charp message)
 
 /* ---- reading ---- */
 
-static void stop_reading(png_structp png, png_const_charp message)
+static void on_read_error(png_structp png, png_const_charp message)
 {
 	struct mu_png *p = png_get_error_ptr(png);
 
@@ -75,7 +75,7 @@ int mu_png_open(struct mu_png *p, struct mu_span file, struct mu_err *err)
 	int rc;
 
 	*p = (struct mu_png){.file = file, .left = file};
-	p->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, p, stop_reading, ignore_warning);
+	p->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, p, on_read_error, ignore_warning);
 	if (!p->png || !read_info(p)) {
 		mu_png_fini(p);
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -120,7 +120,7 @@ static void set_conversions(const struct mu_png *p, unsigned channels, unsigned 
 		png_set_rgb_to_gray(p->png, PNG_ERROR_ACTION_NONE, 0.299, 0.587);
 }
 
-/* Converts a row of n numbers of 8 bits to 16, in place. */
+/* Converts a row of n samples of 8 bits to 16, in place. */
 static void widen(unsigned char *row, size_t n)
 {
 	for (size_t i = n; i-- > 0;)
@@ -170,7 +170,7 @@ struct writing {
 	char message[128];
 };
 
-static void stop_writing(png_structp png, png_const_charp message)
+static void on_write_error(png_structp png, png_const_charp message)
 {
 	struct writing *w = png_get_error_ptr(png);
 
@@ -183,8 +183,8 @@ static void write_bytes(png_structp png, png_bytep from, size_t n)
 	mu_buf_put(png_get_io_ptr(png), from, n);
 }
 
-static bool write_picture(struct writing *w, const unsigned char *pixels,
-			  const struct mu_png_shape *s)
+static bool write_image(struct writing *w, const unsigned char *pixels,
+			const struct mu_png_shape *s)
 {
 	static const int colours[] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA,
 				      PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGB_ALPHA};
@@ -218,11 +218,11 @@ int mu_png_write(struct mu_buf *out, const void *pixels, const struct mu_png_sha
 	    (s->bits != 8 && s->bits != 16))
 		return mu_fail(
 		    err, MU_INVALID_ARGUMENT,
-		    "a picture of %u x %u pixels with %u channels: expected at least one "
-		    "pixel and 1 to 4 channels",
-		    s->height, s->width, s->channels);
-	w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &w, stop_writing, ignore_warning);
-	if (!w.png || !write_picture(&w, pixels, s)) {
+		    "an image of %u x %u pixels with %u channels of %u bits: expected at least one "
+		    "pixel, 1 to 4 channels, and 8 or 16 bits",
+		    s->height, s->width, s->channels, s->bits);
+	w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &w, on_write_error, ignore_warning);
+	if (!w.png || !write_image(&w, pixels, s)) {
 		out->len = before;
 		rc = mu_fail(err, MU_INTERNAL, "PNG encoding failed: %s", w.message);
 	}

@@ -31,7 +31,7 @@ struct mu_png {
 /* Reads the header.  The struct must not be moved until mu_png_fini. */
 int mu_png_open(struct mu_png *p, struct mu_span file, struct mu_err *err);
 /* Converts the pixels to `channels` (1 to 4) of `bits` (8 or 16); out has room for height * width *
- * channels numbers.  At most one call per open. */
+ * channels samples.  At most one call per open. */
 int mu_png_read(struct mu_png *p, unsigned channels, unsigned bits, void *out, struct mu_err *err);
 void mu_png_fini(struct mu_png *p);
 

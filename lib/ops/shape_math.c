@@ -172,7 +172,7 @@ int shape_argmax(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-static int channel_of(const struct mu_shape_ctx *c)
+static int channel_axis(const struct mu_shape_ctx *c)
 {
 	const struct mu_attr *a = mu_node_attr(c->node, "data_format");
 	bool first =
@@ -184,7 +184,7 @@ static int channel_of(const struct mu_shape_ctx *c)
 int shape_bias_add(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	bool known;
-	int rc = mu_shape_want_rank(c, 1, 1, &known, err), at = channel_of(c);
+	int rc = mu_shape_want_rank(c, 1, 1, &known, err), at = channel_axis(c);
 
 	if (rc || c->in[0].rank < 2)
 		return rc;
@@ -199,12 +199,12 @@ int shape_bias_add_grad(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	c->out[0] = mu_pshape_unknown(1);
 	if (c->in[0].rank > 1)
-		c->out[0].dim[0] = c->in[0].dim[channel_of(c)];
+		c->out[0].dim[0] = c->in[0].dim[channel_axis(c)];
 	return 0;
 }
 
 /* logits: [batch, classes].  Outputs: a loss per example, and the gradient of logits. */
-static int xent(struct mu_shape_ctx *c, const struct mu_pshape *logits)
+static int cross_entropy_shapes(struct mu_shape_ctx *c, const struct mu_pshape *logits)
 {
 	c->out[1] = logits->rank == 2 ? *logits : mu_pshape_unknown(2);
 	c->out[0] = (struct mu_pshape){.rank = 1, .dim = {c->out[1].dim[0]}};
@@ -217,11 +217,11 @@ int shape_xent(struct mu_shape_ctx *c, struct mu_err *err)
 	int rc;
 
 	if (c->in[0].rank != 2 || c->in[1].rank != 2) /* the inputs are broadcast */
-		return xent(c, &(struct mu_pshape){.rank = -1});
+		return cross_entropy_shapes(c, &(struct mu_pshape){.rank = -1});
 	struct mu_shape_ctx pair = *c;
 	pair.out = &both;
 	rc = shape_broadcast(&pair, err);
-	return rc ? rc : xent(c, &both);
+	return rc ? rc : cross_entropy_shapes(c, &both);
 }
 
 int shape_sparse_xent(struct mu_shape_ctx *c, struct mu_err *err)
@@ -232,7 +232,7 @@ int shape_sparse_xent(struct mu_shape_ctx *c, struct mu_err *err)
 
 	if (!rc && known && c->in[1].rank == 1)
 		rc = mu_shape_merge_dim(logits.dim[0], c->in[1].dim[0], &logits.dim[0], err);
-	return rc ? rc : xent(c, &logits);
+	return rc ? rc : cross_entropy_shapes(c, &logits);
 }
 
 int shape_top_k(struct mu_shape_ctx *c, struct mu_err *err)

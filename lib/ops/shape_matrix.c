@@ -8,7 +8,7 @@ static int64_t min_dim(int64_t a, int64_t b)
 	return a == 0 || b == 0 ? 0 : a < 0 || b < 0 ? -1 : a < b ? a : b;
 }
 
-/* The shape's batch dimensions, all but the last n, then these.  The rank is known. */
+/* Returns s, of known rank, with its last n dimensions replaced by a and b. */
 static struct mu_pshape with_last(const struct mu_pshape *s, int n, int64_t a, int64_t b)
 {
 	struct mu_pshape out = mu_pshape_part(s, 0, s->rank - n);
@@ -98,11 +98,12 @@ int shape_band_matrix(struct mu_shape_ctx *c, struct mu_err *err)
 	bool known;
 
 	MU_RETURN_IF_ERROR(read_band(c, k, &known, err));
-	int own = known && k[0] < k[1] ? 2 : 1;
+	int diag_rank = known && k[0] < k[1] ? 2 : 1;
 	if (!known || in->rank < 0)
 		return 0;
-	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, 0, own, err));
-	if (own == 2 && in->dim[in->rank - 2] >= 0 && in->dim[in->rank - 2] != k[1] - k[0] + 1)
+	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, 0, diag_rank, err));
+	if (diag_rank == 2 && in->dim[in->rank - 2] >= 0 &&
+	    in->dim[in->rank - 2] != k[1] - k[0] + 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "The number of rows of `diagonal` doesn't match the number of "
 			       "diagonals implied from `d_lower` and `d_upper`");
@@ -121,13 +122,14 @@ int shape_band_matrix(struct mu_shape_ctx *c, struct mu_err *err)
 				       "num_rows and num_cols are not consistent with lower_diag, "
 				       "upper_diag, and the length of the given diagonals");
 	}
-	c->out[0] = with_last(in, own, rows, cols);
+	c->out[0] = with_last(in, diag_rank, rows, cols);
 	return 0;
 }
 
 /* ---- decompositions ---- */
 
-/* Vectors that are not asked for stay unknown: TensorFlow says [0] and makes a scalar. */
+/* Without compute_v the shape of the eigenvectors stays unknown: TensorFlow infers [0], but its
+ * kernel returns a scalar. */
 int shape_eigen(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0];
@@ -185,9 +187,9 @@ int shape_svd(struct mu_shape_ctx *c, struct mu_err *err)
 
 /* ---- triangular systems ---- */
 
-/* `rows` is the dimension of the matrix that agrees with the rows of the right side. */
-static int solve(struct mu_shape_ctx *c, const struct mu_pshape *matrix, int64_t rows,
-		 struct mu_err *err)
+/* `rows` is the dimension of the matrix that agrees with the rows of the right-hand side. */
+static int solve_shape(struct mu_shape_ctx *c, const struct mu_pshape *matrix, int64_t rows,
+		       struct mu_err *err)
 {
 	const struct mu_pshape *rhs = &c->in[1];
 	struct mu_pshape all, a = mu_pshape_part(matrix, 0, matrix->rank - 2);
@@ -201,7 +203,7 @@ static int solve(struct mu_shape_ctx *c, const struct mu_pshape *matrix, int64_t
 	return 0;
 }
 
-static int triangular(struct mu_shape_ctx *c, bool banded, struct mu_err *err)
+static int triangular_solve_shape(struct mu_shape_ctx *c, bool banded, struct mu_err *err)
 {
 	const struct mu_pshape *matrix = &c->in[0];
 
@@ -212,15 +214,15 @@ static int triangular(struct mu_shape_ctx *c, bool banded, struct mu_err *err)
 	int64_t m = matrix->dim[matrix->rank - 2], n = matrix->dim[matrix->rank - 1];
 	if (!banded)
 		MU_RETURN_IF_ERROR(mu_shape_merge_dim(m, n, &n, err));
-	return solve(c, matrix, n, err);
+	return solve_shape(c, matrix, n, err);
 }
 
 int shape_triangular_solve(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	return triangular(c, false, err);
+	return triangular_solve_shape(c, false, err);
 }
 
 int shape_banded_solve(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	return triangular(c, true, err);
+	return triangular_solve_shape(c, true, err);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of what is parsed from bytes: examples and images.
+/* Shape functions of ops that parse bytes: tf.Example, protos and images.
  *
- * The end of an output's name tells what the output holds.  The dimensions of the serialized
- * examples come first. */
+ * parsed_shape recognizes the kind of an output by the suffix of its name, such as "dense_values".
+ * Dense outputs begin with the dimensions of the serialized examples. */
 #include <string.h>
 
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
-/* Feature k of an output of dense values: the examples, the steps of a feature list, one value. */
+/* The shape of dense feature k: the batch dimensions, the steps (feature lists only), then the
+ * shape attribute. */
 static struct mu_pshape dense_values(const struct mu_shape_ctx *c, const char *name, unsigned k,
 				     const struct mu_pshape *batch)
 {
@@ -80,7 +81,8 @@ int shape_parse(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* The number of values of each field, then their values, for each message. */
+/* Output 0 (`sizes`): the shape of the input, then the number of fields.  Every other output: the
+ * shape of the input, then an unknown number of values. */
 int shape_decode_proto(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	struct mu_pshape last = {.rank = 1, .dim = {c->n_out - 1}};
