@@ -54,8 +54,8 @@ static double round_to(double v, double power_of_ten)
 	return round(v * power_of_ten) / power_of_ten;
 }
 
-/* The progress as in a job's status.progress. A negative accuracy is unknown. reason: END_UNKNOWN
- * before the end. */
+/* The progress as in a job's status.progress. accuracy < 0: unknown. reason: END_UNKNOWN while the
+ * training runs. */
 static char *progress_json(const struct mu_progress *p, double accuracy, enum end_reason reason)
 {
 	cJSON *json = cJSON_CreateObject();
@@ -90,7 +90,7 @@ static void report_progress(void *arg, const struct mu_progress *p)
 
 static enum end_reason end_reason(const struct mu_train_result *r)
 {
-	if (r->early)
+	if (r->stopped_by_validation)
 		return END_VALIDATION_STOPPED;
 	if (!r->stopped)
 		return END_TARGET_REACHED;
@@ -292,8 +292,8 @@ static int run_training(struct trainer_task *t, struct mu_err *err)
 
 	if (!rc)
 		rc = mu_train(&o, &r, err);
-	/* Stopped before the training began. A synchronous worker in that state has not
-	 * deregistered. */
+	/* A stop before the training began is no failure. For a synchronous worker it is one: it
+	 * has not deregistered, so the operator must do that in its place. */
 	if (rc == -(int)MU_CANCELLED && stop_requested && !o.sync.workers)
 		r.stopped = true;
 	else if (rc)

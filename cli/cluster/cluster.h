@@ -47,9 +47,9 @@ struct cluster_job {
 	struct kube_client *client;
 	char *ns, *name;
 };
-/* `word` is a name, job/NAME or the path of a manifest. Returns 0, or the exit status of a failure
+/* `arg` is a name, job/NAME or the path of a manifest. Returns 0, or the exit status of a failure
  * that it has reported. */
-int cluster_job_open(struct cluster_job *out, const char *verb, const char *word,
+int cluster_job_open(struct cluster_job *out, const char *verb, const char *arg,
 		     const struct cluster_options *o);
 void cluster_job_close(struct cluster_job *job);
 int cluster_job_get(const struct cluster_job *job, cJSON **out, struct mu_err *err);
@@ -74,8 +74,8 @@ void field_progress(const cJSON *job, struct job_progress *out);
 /* Formats the age of an RFC 3339 time as "12s", "3m", "4h5m" or "2d"; "?" if it is invalid. */
 const char *field_age(const cJSON *object, const char *path, double now, char out[16]);
 
-/* The reason why a pod's containers do not run or why it has no node; NULL if they run. *message
- * may be "". */
+/* Returns the reason why a container of the pod waits, or why the pod has no node; NULL if neither.
+ * *message may be "". */
 const char *pod_waiting_reason(const cJSON *pod, const char **message);
 
 /* ---- explain.c ---- */

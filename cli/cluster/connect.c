@@ -50,7 +50,7 @@ int cluster_get(struct kube_client *c, cJSON **out, struct mu_err *err, const ch
 			 out, err);
 }
 
-int cluster_job_open(struct cluster_job *out, const char *verb, const char *word,
+int cluster_job_open(struct cluster_job *out, const char *verb, const char *arg,
 		     const struct cluster_options *o)
 {
 	struct cluster_options options = *o;
@@ -59,9 +59,9 @@ int cluster_job_open(struct cluster_job *out, const char *verb, const char *word
 	struct mu_err err = {0};
 
 	*out = (struct cluster_job){0};
-	if (!word || o->all_namespaces)
+	if (!arg || o->all_namespaces)
 		return cli_usage(verb, "expected one job: its name, job/NAME or its manifest");
-	if (manifest_resolve_job(word, &name, &ns, &err) < 0)
+	if (manifest_resolve_job(arg, &name, &ns, &err) < 0)
 		return cli_fail(&err);
 	if (!*name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.")])
 		return cli_usage(verb, "'%.63s' is not a valid job name", name);

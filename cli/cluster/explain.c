@@ -211,7 +211,7 @@ void explain_print(struct mu_buf *out, const cJSON *job, const cJSON *pods, cons
 	explain_tasks(out, tasks);
 }
 
-/* True for a running task with a status page, which TensorBoard has not. */
+/* True for a running task with a status page; TensorBoard has none. */
 static bool has_status_page(const cJSON *pod)
 {
 	const cJSON *labels = field_at(pod, "metadata.labels");
@@ -260,24 +260,24 @@ static cJSON *read_task_statuses(struct kube_client *c, const char *ns, const cJ
 	return all;
 }
 
-static int explain(const struct cluster_job *about, struct mu_err *err)
+static int explain(const struct cluster_job *job_ref, struct mu_err *err)
 {
 	cJSON *job = NULL, *pods = NULL, *events = NULL, *tasks = NULL;
 	MU_AUTO_BUF out = {0};
 	MU_AUTO_BUF left_out = {0};
-	struct mu_err mine = {0};
-	int rc = cluster_job_get(about, &job, err);
+	struct mu_err ignored = {0}; /* what could not be read is listed in left_out */
+	int rc = cluster_job_get(job_ref, &job, err);
 	bool all_read;
 
 	if (rc < 0)
 		return rc;
-	if (cluster_job_pods(about, &pods, &mine) < 0)
+	if (cluster_job_pods(job_ref, &pods, &ignored) < 0)
 		mu_buf_puts(&left_out, " pods");
-	if (cluster_get(about->client, &events, &mine,
+	if (cluster_get(job_ref->client, &events, &ignored,
 			"/api/v1/namespaces/%s/events?fieldSelector=involvedObject.name%%3D%s",
-			about->ns, about->name) < 0)
+			job_ref->ns, job_ref->name) < 0)
 		mu_buf_puts(&left_out, " events");
-	tasks = read_task_statuses(about->client, about->ns, pods, &all_read, &mine);
+	tasks = read_task_statuses(job_ref->client, job_ref->ns, pods, &all_read, &ignored);
 	if (!all_read)
 		mu_buf_puts(&left_out, " the status of some tasks");
 	if (!tasks)

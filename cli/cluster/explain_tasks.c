@@ -2,7 +2,7 @@
 /* Finds slow tasks by comparing the status of the tasks of a job (GET /status of each).
  *
  * A worker is a straggler if its steps per second are below 2/3 of the median worker. A ps is a hot
- * spot if it holds more than 1.5 times its fair share of the bytes. The CPU use of ps tasks and
+ * spot if it holds more than 1.5 times an even share of the bytes. The CPU use of ps tasks and
  * workers shows whether there are too few ps tasks, or whether more workers could be served.
  */
 #include <stdio.h>
@@ -12,22 +12,22 @@
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
 
-enum { MEMBERS_MAX = 1000 };
+enum { TASKS_MAX = 1000 };
 static const double BUSY_SHARE = 0.8, IDLE_SHARE = 0.5;
 
-struct member {
+struct task_load {
 	const char *name;
 	double rate, bytes, busy; /* busy: 0..1 */
 };
 
 static int by_rate(const void *a, const void *b)
 {
-	const struct member *x = a, *y = b;
+	const struct task_load *x = a, *y = b;
 	return (x->rate > y->rate) - (x->rate < y->rate);
 }
 
 /* Collects the tasks of the job `task` ("worker"), sorted by rate. */
-static int collect_members(const cJSON *tasks, const char *task, struct member *out)
+static int collect_tasks(const cJSON *tasks, const char *task, struct task_load *out)
 {
 	MU_AUTO_FREE char *mark = mu_xasprintf("/job:%s/", task);
 	const cJSON *t;
@@ -35,9 +35,9 @@ static int collect_members(const cJSON *tasks, const char *task, struct member *
 
 	cJSON_ArrayForEach(t, tasks)
 	{
-		if (n == MEMBERS_MAX || !strstr(field_text(t, "task", ""), mark))
+		if (n == TASKS_MAX || !strstr(field_text(t, "task", ""), mark))
 			continue;
-		out[n++] = (struct member){
+		out[n++] = (struct task_load){
 		    t->string ? t->string : "?", field_number(t, "stepsPerSecond", 0),
 		    field_number(t, "resourceBytes", 0), field_number(t, "busy", 0)};
 	}
@@ -45,7 +45,7 @@ static int collect_members(const cJSON *tasks, const char *task, struct member *
 	return n;
 }
 
-static void put_stragglers(struct mu_buf *out, const struct member *m, int n)
+static void put_stragglers(struct mu_buf *out, const struct task_load *m, int n)
 {
 	double median = n ? m[n / 2].rate : 0;
 
@@ -58,7 +58,7 @@ static void put_stragglers(struct mu_buf *out, const struct member *m, int n)
 		}
 }
 
-static void put_hot_spots(struct mu_buf *out, const struct member *m, int n)
+static void put_hot_spots(struct mu_buf *out, const struct task_load *m, int n)
 {
 	double sum = 0;
 
@@ -70,13 +70,13 @@ static void put_hot_spots(struct mu_buf *out, const struct member *m, int n)
 			put_safe(out, m[i].name);
 			mu_buf_printf(
 			    out,
-			    " holds %.0f %% of the parameters' bytes, its share is %.0f %%: "
+			    " holds %.0f %% of the parameters' bytes, an even share is %.0f %%: "
 			    "partition the largest variable\n",
 			    100 * m[i].bytes / sum, 100.0 / n);
 		}
 }
 
-static double mean_busy(const struct member *m, int n)
+static double mean_busy(const struct task_load *m, int n)
 {
 	double sum = 0;
 
@@ -86,33 +86,33 @@ static double mean_busy(const struct member *m, int n)
 }
 
 /* Busy ps tasks slow the workers down; idle ones could serve more workers. */
-static void put_balance(struct mu_buf *out, double workers, int n_workers, double servers,
-			int n_servers)
+static void put_balance(struct mu_buf *out, double worker_busy, int n_workers, double ps_busy,
+			int n_ps)
 {
-	bool too_few = servers > BUSY_SHARE && workers < IDLE_SHARE;
-	bool could_grow = workers > BUSY_SHARE && servers > 0 && servers < IDLE_SHARE;
+	bool too_few = ps_busy > BUSY_SHARE && worker_busy < IDLE_SHARE;
+	bool could_grow = worker_busy > BUSY_SHARE && ps_busy > 0 && ps_busy < IDLE_SHARE;
 
-	if (!n_servers || !(too_few || could_grow))
+	if (!n_ps || !(too_few || could_grow))
 		return;
 	mu_buf_printf(out, "  %-11s CPU use of ps tasks %.0f %%, of workers %.0f %%: ", "balance",
-		      100 * servers, 100 * workers);
+		      100 * ps_busy, 100 * worker_busy);
 	if (too_few)
 		mu_buf_printf(out,
 			      "more ps tasks, or more CPUs for each, would make the job faster\n");
 	else
 		mu_buf_printf(out, "this number of ps tasks (%d) can serve about %.0f workers\n",
-			      n_servers, n_workers * BUSY_SHARE / servers);
+			      n_ps, n_workers * BUSY_SHARE / ps_busy);
 }
 
 void explain_tasks(struct mu_buf *out, const cJSON *tasks)
 {
-	struct member *members = MU_NEW_ARRAY(struct member, MEMBERS_MAX);
-	int n_workers = collect_members(tasks, "worker", members), n;
-	double workers = mean_busy(members, n_workers);
+	struct task_load *loads = MU_NEW_ARRAY(struct task_load, TASKS_MAX);
+	int n_workers = collect_tasks(tasks, "worker", loads), n;
+	double worker_busy = mean_busy(loads, n_workers);
 
-	put_stragglers(out, members, n_workers);
-	n = collect_members(tasks, "ps", members);
-	put_hot_spots(out, members, n);
-	put_balance(out, workers, n_workers, mean_busy(members, n), n);
-	free(members);
+	put_stragglers(out, loads, n_workers);
+	n = collect_tasks(tasks, "ps", loads);
+	put_hot_spots(out, loads, n);
+	put_balance(out, worker_busy, n_workers, mean_busy(loads, n), n);
+	free(loads);
 }

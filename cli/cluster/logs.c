@@ -46,9 +46,10 @@ struct log_source {
 	int rc;             /* result of the stream */
 	struct mu_err err;
 	char zone[8]; /* of the timestamps: "Z" or "+02:00", as the container runtime writes it */
-	char last[STAMP_MAX],
-	    after[STAMP_MAX];    /* time of the last line; time at which the stream resumes */
-	unsigned n_last, n_skip; /* printed lines with that time; lines to skip */
+	char last[STAMP_MAX];        /* timestamp of the last printed line */
+	char resume_from[STAMP_MAX]; /* `last` when the current stream started */
+	unsigned n_last;             /* printed lines with the timestamp `last` */
+	unsigned n_skip;             /* lines at resume_from still to skip */
 };
 
 /* ---- lines ---- */
@@ -89,7 +90,7 @@ static int handle_line(void *arg, const char *line, size_t len, struct mu_err *e
 	struct log_source *s = arg;
 	char stamp[STAMP_MAX];
 	size_t skip = read_stamp(s, stamp, line, len);
-	int order = skip && s->after[0] ? strcmp(stamp, s->after) : 1;
+	int order = skip && s->resume_from[0] ? strcmp(stamp, s->resume_from) : 1;
 
 	if (order < 0 || (order == 0 && s->n_skip > 0)) {
 		s->n_skip -= order == 0;
@@ -132,9 +133,9 @@ static void put_path(struct mu_buf *out, const struct log_source *s)
 		mu_buf_puts(out, "&follow=true");
 	if (l->previous)
 		mu_buf_puts(out, "&previous=true");
-	if (s->after[0]) /* whole seconds: skip the lines of that second that were printed */
-		mu_buf_printf(out, "&sinceTime=%.19s%s%s", s->after, *s->zone == '+' ? "%2B" : "",
-			      s->zone + (*s->zone == '+'));
+	if (s->resume_from[0]) /* whole seconds: skip the lines of that second that were printed */
+		mu_buf_printf(out, "&sinceTime=%.19s%s%s", s->resume_from,
+			      *s->zone == '+' ? "%2B" : "", s->zone + (*s->zone == '+'));
 	else if (l->tail >= 0)
 		mu_buf_printf(out, "&tailLines=%ld", l->tail);
 }
@@ -146,7 +147,7 @@ static void *stream_log(void *arg)
 	struct log_stream st = {.lines = {.line = handle_line, .arg = s}, .logs = s->logs};
 	MU_AUTO_BUF path = {0};
 
-	memcpy(s->after, s->last, sizeof(s->after));
+	memcpy(s->resume_from, s->last, sizeof(s->resume_from));
 	s->n_skip = s->n_last;
 	put_path(&path, s);
 	s->rc = kube_stream(
@@ -175,9 +176,9 @@ static bool is_wanted(const struct logs *l, const cJSON *pod)
 			       (l->index < 0 || atoi(index->valuestring) == l->index));
 }
 
-/* The source of the current run of the pod's first container. */
-static struct log_source *find_source(struct logs *l, const cJSON *pod, const char *container,
-				      int restarts)
+/* Finds or adds the source of the current run of the pod's first container. */
+static struct log_source *find_or_add_source(struct logs *l, const cJSON *pod,
+					     const char *container, int restarts)
 {
 	const cJSON *labels = field_at(pod, "metadata.labels");
 	const char *uid = field_text(pod, "metadata.uid", "");
@@ -244,7 +245,7 @@ static int start_stream(struct log_source *s, struct mu_err *err)
 	if (streams >= FOLLOWED_MAX)
 		return mu_fail(
 		    err, MU_RESOURCE_EXHAUSTED,
-		    "at most %d tasks can be followed at once: name one, such as worker/0",
+		    "at most %d tasks can be followed at once: name one task, such as worker/0",
 		    FOLLOWED_MAX);
 	if (pthread_create(&s->thread, NULL, stream_log, s) != 0)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start a thread");
@@ -264,6 +265,7 @@ static int join_ended(struct logs *l, struct mu_err *err)
 		s->has_thread = false;
 		if (s->rc == -MU_NOT_FOUND) /* the pod was deleted */
 			s->complete = true;
+		/* INVALID_ARGUMENT: the container has not started */
 		else if (s->rc < 0 && s->rc != -MU_INVALID_ARGUMENT && !cluster_is_transient(s->rc))
 			return *err = s->err, s->rc;
 	}
@@ -280,7 +282,7 @@ static int update_source(struct logs *l, const cJSON *pod, struct mu_err *err)
 	bool running = field_at(status, "state.running"),
 	     terminated = field_at(status, "state.terminated");
 	struct log_source *s =
-	    find_source(l, pod, container, (int)field_number(status, "restartCount", 0));
+	    find_or_add_source(l, pod, container, (int)field_number(status, "restartCount", 0));
 
 	s->listed = true;
 	if (s->has_thread || s->complete)
@@ -442,17 +444,17 @@ static bool read_number(const char *text, long *out)
 }
 
 /* TASK or TASK/INDEX */
-static bool read_task(struct logs *l, const char *word)
+static bool read_task(struct logs *l, const char *arg)
 {
-	size_t n = strcspn(word, "/");
+	size_t n = strcspn(arg, "/");
 	long index;
 
 	if (!n || n >= sizeof(l->task))
 		return false;
-	snprintf(l->task, sizeof(l->task), "%.*s", (int)n, word);
-	if (!word[n])
+	snprintf(l->task, sizeof(l->task), "%.*s", (int)n, arg);
+	if (!arg[n])
 		return true;
-	if (!read_number(word + n + 1, &index) || index >= JOB_MAX_REPLICAS)
+	if (!read_number(arg + n + 1, &index) || index >= JOB_MAX_REPLICAS)
 		return false;
 	l->index = (int)index;
 	return true;
@@ -479,8 +481,8 @@ static int read_arguments(struct logs *l, struct cluster_options *o, const char 
 	if (tail && !read_number(tail, &l->tail))
 		return cli_usage("logs", "--tail is a number of lines, got '%s'", tail);
 	if (l->follow && l->previous)
-		return cli_usage("logs",
-				 "--previous is of a container that has ended: leave -f out");
+		return cli_usage("logs", "--previous prints the log of a run that has ended: it "
+					 "cannot be combined with -f");
 	return 0;
 }
 

@@ -241,7 +241,7 @@ static int training_loop(struct trainer *t, struct mu_train_result *r, struct mu
 		}
 	}
 	r->step = mu_monitored_step(t->session);
-	r->early = t->early;
+	r->stopped_by_validation = t->early;
 	r->stopped = r->step < o->steps && !t->early;
 	if (!rc && o->chief && !r->stopped && x)
 		r->loss = final_loss(t, x, y);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks that observe: stop at a step, NaN check, progress lines. */
+/* Hooks: stop at a step, NaN check, progress lines. */
 #include <math.h>
 #include <stdio.h>
 
@@ -44,7 +44,7 @@ struct loss_hook {
 	struct mu_out loss;
 };
 
-static unsigned loss_wants(struct mu_hook *h, struct mu_out *fetches, unsigned max)
+static unsigned loss_fetches(struct mu_hook *h, struct mu_out *fetches, unsigned max)
 {
 	if (max)
 		fetches[0] = ((struct loss_hook *)h)->loss;
@@ -75,7 +75,7 @@ struct mu_hook *mu_nan_hook(struct mu_out loss)
 {
 	struct loss_hook *h = MU_NEW(struct loss_hook);
 
-	h->base = (struct mu_hook){.wants = loss_wants, .after = nan_after, .free = hook_free};
+	h->base = (struct mu_hook){.fetches = loss_fetches, .after = nan_after, .free = hook_free};
 	h->loss = loss;
 	return &h->base;
 }
@@ -128,7 +128,8 @@ static int progress_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_e
 	return 0;
 }
 
-/* Another worker's step may reach the target. */
+/* Reports the last step if progress_after has not: when another worker reaches the target, this
+ * worker's last step is below it. */
 static int progress_end(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *err)
 {
 	struct progress_hook *p = (struct progress_hook *)h;
@@ -153,7 +154,7 @@ struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t tar
 	struct progress_hook *h = MU_NEW(struct progress_hook);
 
 	h->base.base = (struct mu_hook){.created = progress_created,
-					.wants = loss_wants,
+					.fetches = loss_fetches,
 					.after = progress_after,
 					.end = progress_end,
 					.free = hook_free};

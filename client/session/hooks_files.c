@@ -113,7 +113,7 @@ static int summary_created(struct mu_hook *h, struct mu_session *s, int64_t step
 	return 0;
 }
 
-static unsigned summary_wants(struct mu_hook *h, struct mu_out *fetches, unsigned max)
+static unsigned summary_fetches(struct mu_hook *h, struct mu_out *fetches, unsigned max)
 {
 	struct summary_hook *u = (struct summary_hook *)h;
 
@@ -199,7 +199,7 @@ struct mu_hook *mu_summary_hook(struct mu_event_writer *events, int64_t steps,
 	struct summary_hook *u = mu_xcalloc(1, sizeof(*u) + n * sizeof(u->outputs[0]));
 
 	u->base = (struct mu_hook){.created = summary_created,
-				   .wants = summary_wants,
+				   .fetches = summary_fetches,
 				   .after = summary_after,
 				   .free = summary_free};
 	u->events = events;

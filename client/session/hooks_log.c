@@ -35,7 +35,7 @@ static int logging_created(struct mu_hook *base, struct mu_session *s, int64_t s
 	return 0;
 }
 
-static unsigned logging_wants(struct mu_hook *base, struct mu_out *fetches, unsigned max)
+static unsigned logging_fetches(struct mu_hook *base, struct mu_out *fetches, unsigned max)
 {
 	struct logging_hook *h = (struct logging_hook *)base;
 
@@ -102,7 +102,7 @@ struct mu_hook *mu_logging_hook(const char *const *names, const struct mu_out *o
 	struct logging_hook *h = mu_xcalloc(1, sizeof(*h) + n * sizeof(h->logged[0]));
 
 	h->base = (struct mu_hook){.created = logging_created,
-				   .wants = logging_wants,
+				   .fetches = logging_fetches,
 				   .after = logging_after,
 				   .free = logging_free};
 	h->every = steps > 0 ? steps : 1;

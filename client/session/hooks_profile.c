@@ -116,7 +116,7 @@ static int write_file(const char *path, const struct mu_buf *text, struct mu_err
 	return good ? 0 : mu_fail_errno(err, errno, "write %s", path);
 }
 
-static bool profiler_traces(struct mu_hook *base, int64_t step)
+static bool profiler_wants_trace(struct mu_hook *base, int64_t step)
 {
 	struct profiler_hook *h = (struct profiler_hook *)base;
 
@@ -160,7 +160,7 @@ struct mu_hook *mu_profiler_hook(const char *folder, int64_t steps)
 	struct profiler_hook *h = MU_NEW(struct profiler_hook);
 
 	h->base = (struct mu_hook){
-	    .traces = profiler_traces, .after = profiler_after, .free = profiler_free};
+	    .wants_trace = profiler_wants_trace, .after = profiler_after, .free = profiler_free};
 	h->folder = mu_xstrdup(folder);
 	h->every = steps > 0 ? steps : 1;
 	return &h->base;

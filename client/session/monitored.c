@@ -142,8 +142,8 @@ static void close_session(struct mu_monitored *m)
 	while (m->n_created > 0) {
 		struct mu_hook *h = m->hooks[--m->n_created];
 
-		if (h->leaving)
-			h->leaving(h, m->session);
+		if (h->session_closing)
+			h->session_closing(h, m->session);
 	}
 	mu_session_close(m->session);
 	m->session = NULL;
@@ -294,7 +294,7 @@ static int collect_feeds(struct mu_monitored *m, struct mu_run *r, struct mu_fee
 static bool is_traced(const struct mu_monitored *m)
 {
 	for (unsigned i = 0; i < m->o.n_hooks; i++)
-		if (m->hooks[i]->traces && m->hooks[i]->traces(m->hooks[i], m->step))
+		if (m->hooks[i]->wants_trace && m->hooks[i]->wants_trace(m->hooks[i], m->step))
 			return true;
 	return false;
 }
@@ -328,8 +328,8 @@ static int add_hook_fetches(struct mu_monitored *m, struct fetches *f, unsigned 
 		unsigned left = MAX_FETCHES - f->n, n = 0;
 
 		at[i] = f->n;
-		if (m->hooks[i]->wants)
-			n = m->hooks[i]->wants(m->hooks[i], f->out + f->n, left);
+		if (m->hooks[i]->fetches)
+			n = m->hooks[i]->fetches(m->hooks[i], f->out + f->n, left);
 		if (n > left)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "hook %u fetches %u values, but only %u of %d are left", i,

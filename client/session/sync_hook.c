@@ -61,7 +61,7 @@ static int sync_end(struct mu_hook *base, struct mu_session *s, int64_t step, st
 	return mu_session_do(s, ((struct sync_hook *)base)->sync.over, err);
 }
 
-static void sync_leaving(struct mu_hook *base, struct mu_session *s)
+static void sync_session_closing(struct mu_hook *base, struct mu_session *s)
 {
 	struct sync_hook *h = (struct sync_hook *)base;
 
@@ -82,8 +82,10 @@ struct mu_hook *mu_sync_hook(const struct mu_sync *sync)
 {
 	struct sync_hook *h = MU_NEW(struct sync_hook);
 
-	h->base = (struct mu_hook){
-	    .created = sync_created, .leaving = sync_leaving, .end = sync_end, .free = sync_free};
+	h->base = (struct mu_hook){.created = sync_created,
+				   .session_closing = sync_session_closing,
+				   .end = sync_end,
+				   .free = sync_free};
 	h->sync = *sync;
 	return &h->base;
 }

@@ -61,16 +61,16 @@ struct mu_hook {
 	bool (*is_over)(const struct mu_hook *h, int64_t step);
 	/* Sets additional fetches of the next step and returns their number. Must write at most
 	 * max; a larger number fails the training. */
-	unsigned (*wants)(struct mu_hook *h, struct mu_out *fetches, unsigned max);
+	unsigned (*fetches)(struct mu_hook *h, struct mu_out *out, unsigned max);
 	/* Adds feeds to the next step: increments *n up to max. The values must stay valid until
 	 * the step ends. */
 	int (*feeds)(struct mu_hook *h, struct mu_feed *feeds, unsigned max, unsigned *n,
 		     struct mu_err *err);
 	/* Returns true if the step after `step` is to be traced. */
-	bool (*traces)(struct mu_hook *h, int64_t step);
+	bool (*wants_trace)(struct mu_hook *h, int64_t step);
 	int (*after)(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err);
 	/* Called before a session for which `created` was called is closed, for whatever reason. */
-	void (*leaving)(struct mu_hook *h, struct mu_session *s);
+	void (*session_closing)(struct mu_hook *h, struct mu_session *s);
 	/* Called at the end of a training that did not fail. */
 	int (*end)(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *err);
 	void (*free)(struct mu_hook *h);
@@ -247,10 +247,10 @@ struct mu_train_options {
 };
 struct mu_train_result {
 	int64_t step;
-	bool stopped;    /* ended by `stop` before the goal */
-	bool early;      /* ended by early stopping */
-	double accuracy; /* final accuracy on the test set (chief only), else -1 */
-	double loss;     /* loss of the final model on the chief's last batch; NAN: not evaluated */
+	bool stopped;               /* ended by `stop` before the goal */
+	bool stopped_by_validation; /* early stopping */
+	double accuracy;            /* final accuracy on the test set (chief only), else -1 */
+	double loss; /* loss of the final model on the chief's last batch; NAN: not evaluated */
 	char checkpoint[4096], events[4096]; /* paths; "" if there is none */
 };
 int mu_train(const struct mu_train_options *o, struct mu_train_result *out, struct mu_err *err);
