@@ -63,6 +63,24 @@ def convolutions():
             "input": a, "filter_sizes": np.int32(w), "out_backprop": g}, attrs)
 
 
+def grouped():
+    for prefix, x, w in [("Conv2D", (8, 56, 56, 128), (3, 3, 4, 128)), ("Conv2D", (8, 28, 28, 256), (3, 3, 8, 256)),
+                         ("Conv2D", (8, 14, 14, 512), (3, 3, 16, 512)), ("Conv2D", (8, 7, 7, 1024), (3, 3, 32, 1024)),
+                         ("Conv2D", (8, 27, 27, 96), (5, 5, 48, 256)),
+                         ("DepthwiseConv2dNative", (8, 56, 56, 64), (3, 3, 64, 1)),
+                         ("DepthwiseConv2dNative", (8, 56, 56, 64), (3, 3, 64, 2)),
+                         ("DepthwiseConv2dNative", (8, 56, 56, 3), (3, 3, 3, 8))]:
+        attrs = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+        filters = w[3] if prefix == "Conv2D" else w[2] * w[3]
+        a, f, g = real(*x), real(*w), real(*x[:3], filters)
+        name = f"{x} * {w} in {x[3] // w[2] if prefix == 'Conv2D' else x[3]} groups"
+        yield f"{prefix} {name}", Case(prefix, {"input": a, "filter": f}, attrs)
+        yield f"  BackpropInput {name}", Case(prefix + "BackpropInput", {
+            "input_sizes": np.int32(x), "filter": f, "out_backprop": g}, attrs)
+        yield f"  BackpropFilter {name}", Case(prefix + "BackpropFilter", {
+            "input": a, "filter_sizes": np.int32(w), "out_backprop": g}, attrs)
+
+
 def pools():
     for x in [(64, 28, 28, 32), (64, 14, 14, 64)]:
         a, half = real(*x), real(x[0], x[1] // 2, x[2] // 2, x[3])
@@ -224,7 +242,7 @@ def main():
     a = p.parse_args()
     driver = ops_diff.Driver(a.driver, "", a.threads, MILLISECONDS)
     print(f"{a.threads} thread(s) {'':<41} {'stock us':>10} {'muster us':>10} {'times':>6}")
-    for group in (products, convolutions, pools, elementwise, applies, lookups, matrices, cells):
+    for group in (products, convolutions, grouped, pools, elementwise, applies, lookups, matrices, cells):
         for name, case in group():
             if any(text in name for text in a.only.split(";")):
                 stock, ours = compare(case, driver, a.threads, a.rounds)

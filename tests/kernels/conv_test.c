@@ -36,6 +36,11 @@ static const struct shape shapes[] = {
     {2, 8, 8, 6, 3, 3, 12, 1, 1, 6, WINDOW_SAME},
     {2, 8, 8, 6, 3, 3, 6, 2, 1, 6, WINDOW_VALID},
     {2, 8, 8, 6, 3, 3, 4, 1, 1, 2, WINDOW_SAME},
+    {3, 9, 7, 16, 3, 3, 24, 2, 1, 4, WINDOW_SAME},
+    {1, 6, 6, 80, 3, 3, 160, 1, 1, 20, WINDOW_SAME}, /* groups in parts */
+    {2, 8, 8, 35, 2, 3, 105, 1, 2, 35, WINDOW_EXPLICIT},
+    {2, 9, 8, 40, 3, 3, 64, 2, 1, 2, WINDOW_SAME}, /* products of groups */
+    {1, 9, 8, 6, 3, 3, 9, 1, 2, 3, WINDOW_VALID},
     {0, 8, 8, 6, 3, 3, 4, 1, 1, 1, WINDOW_SAME},
     {2, 3, 3, 2, 3, 3, 0, 1, 1, 1, WINDOW_SAME},
     {1, 64, 64, 64, 3, 3, 16, 1, 1, 1, WINDOW_SAME},

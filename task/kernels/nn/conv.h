@@ -8,6 +8,7 @@
 #ifndef MU_TASK_KERNELS_NN_CONV_H
 #define MU_TASK_KERNELS_NN_CONV_H
 
+#include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/nn/window.h"
 
 struct conv {
@@ -23,10 +24,17 @@ enum conv_direction { CONV_OUTPUT, CONV_INPUT_GRAD, CONV_FILTER_GRAD };
  * filter or its gradient, y the output or its gradient.  The computed tensor is written whole.  A
  * shape without outputs or taps is fine. */
 void conv_plain(const struct conv *g, enum conv_direction direction, void *x, void *w, void *y);
-/* The same over the pool: matrix products, direct sums (conv_direct.h), or the plain loops for
- * several groups. */
+/* The same over the pool: matrix products, direct sums (conv_direct.h), or sums over vectors of
+ * filters (conv_grouped.h). */
 int conv_run(struct kernel_call *c, const struct conv *g, enum conv_direction direction, void *x,
 	     void *w, void *y, struct mu_err *err);
+
+/* Calls `window` for each output position, with x and w at the first tap that lies in the input.
+ * pixel: elements of x from pixel to pixel; steps: the steps between taps. */
+typedef void conv_window(const struct conv *g, enum conv_direction direction,
+			 const struct conv_taps *t, void *x, void *w, void *y);
+void conv_windows(const struct conv *g, enum conv_direction direction, int64_t pixel,
+		  const struct conv_taps *steps, void *x, void *w, void *y, conv_window *window);
 
 static inline int64_t conv_group_channels(const struct conv *g)
 {

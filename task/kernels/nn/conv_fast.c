@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution over the pool.  A 1x1 convolution is one matrix product.  conv_direct.c takes the
- * shapes that it is faster for, and the rest runs here as products with matrices of patches.
+/* Convolution over the pool.  A 1x1 convolution is one matrix product.  conv_direct.c and
+ * conv_grouped.c take the shapes that they are faster for, and the rest runs here as products with
+ * matrices of patches.
  *
  * A patch is the input under the window of one output position: rows * columns * channels elements,
  * zeros where the window leaves the input.  The patches of some positions are the rows of a matrix.
@@ -10,13 +11,14 @@
  * sums are added in the order of the pieces.  A result therefore depends on the number of threads
  * but never on their timing.
  *
- * Grouped convolutions run the plain loops, with images spread over the pool. */
+ * A group has patches of its own channels. */
 #include <string.h>
 
 #include "lib/base/ints.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/product.h"
 #include "task/kernels/nn/conv_direct.h"
+#include "task/kernels/nn/conv_grouped.h"
 #include "task/runtime/runtime.h"
 #include "task/runtime/thread_pool.h"
 
@@ -31,9 +33,10 @@ enum {
 struct work {
 	const struct conv *g;
 	enum conv_direction direction;
-	const struct conv_direct *direct; /* NULL: patches */
+	const struct conv_direct *direct; /* NULL: patches, unless grouped */
+	bool grouped;                     /* by conv_grouped.c */
 	size_t size;                      /* of an element */
-	int64_t patch, positions;         /* elements of a patch; number of patches */
+	int64_t patch, positions;         /* elements of a group's patch; their number */
 	int64_t units, pieces;            /* bands, images or positions, and their pieces */
 	int64_t block;                    /* patches of a block */
 	char *x, *w, *y;
@@ -43,76 +46,83 @@ struct work {
 
 /* ---- patches ---- */
 
-/* Reads the patches of n positions or, if the input's gradient is computed, adds them to it. */
-static void move_patches(const struct work *w, int64_t position, int64_t n, char *patch)
+/* Reads the patches of n positions or, if the input's gradient is computed, adds them to it.  x is
+ * the first channel of a group. */
+static void move_patches(const struct work *w, char *x_first, int64_t position, int64_t n,
+			 char *patch)
 {
 	const struct conv *g = w->g;
 	const struct window_axis *r = &g->row, *q = &g->column;
 	binary_loop *add =
 	    w->direction == CONV_INPUT_GRAD ? loops->binary[BIN_AddV2][g->type] : NULL;
+	const int64_t channels = conv_group_channels(g);
 	size_t pixel = (size_t)g->channels * w->size, bytes = (size_t)w->patch * w->size;
+	size_t tap = (size_t)channels * w->size;
 
 	for (int64_t p = position; p < position + n; p++, patch += bytes) {
 		int64_t k0, k1, l0, l1, image = p / q->out / r->out * r->in;
 		int64_t y = window_clip(r, p / q->out % r->out, &k0, &k1);
 		int64_t x = window_clip(q, p % q->out, &l0, &l1);
-		int64_t run = q->dilation == 1 ? l1 - l0 : 1; /* taps that lie side by side */
+		/* taps that lie side by side */
+		int64_t run = q->dilation == 1 && g->groups == 1 ? l1 - l0 : 1;
 		if (!add && (k1 - k0) * (l1 - l0) < r->size * q->size)
 			memset(patch, 0, bytes);
 		for (int64_t k = k0; k < k1; k++)
 			for (int64_t l = l0; l < l1; l += run) {
 				int64_t row = image + y + (k - k0) * r->dilation;
 				int64_t column = x + (l - l0) * q->dilation;
-				char *at = w->x + (size_t)(row * q->in + column) * pixel;
-				char *taps = patch + (size_t)(k * q->size + l) * pixel;
+				char *at = x_first + (size_t)(row * q->in + column) * pixel;
+				char *taps = patch + (size_t)(k * q->size + l) * tap;
 				if (add)
-					add(at, at, taps, run * g->channels, BOTH_RUN);
+					add(at, at, taps, run * channels, BOTH_RUN);
 				else
-					memcpy(taps, at, (size_t)run * pixel);
+					memcpy(taps, at, (size_t)run * tap);
 			}
 	}
 }
 
-/* Positions [at, end). */
+/* Positions [at, end), group by group while they are in the cache. */
 static void patch_products(const struct work *w, int64_t at, int64_t end, char *patches,
 			   char *filter)
 {
 	const struct conv *g = w->g;
-	struct product p = {.m = w->patch, .n = g->filters, .trans_a = true};
+	const int64_t k = w->patch, f = conv_group_filters(g), line = g->filters;
+	bool add = false;
 
-	for (int64_t n; at < end; at += n) {
-		char *y = w->y + (size_t)(at * g->filters) * w->size;
+	for (int64_t n; at < end; at += n, add = true) {
 		n = mu_min(w->block, end - at);
-		if (w->direction != CONV_INPUT_GRAD)
-			move_patches(w, at, n, patches);
-		if (w->direction == CONV_OUTPUT) {
-			p = (struct product){.m = n, .n = g->filters, .k = w->patch};
-			product(g->type, &p, patches, filter, y);
-		} else if (w->direction == CONV_INPUT_GRAD) {
-			p = (struct product){
-			    .m = n, .n = w->patch, .k = g->filters, .trans_b = true};
-			product(g->type, &p, y, filter, patches);
-			move_patches(w, at, n, patches);
-		} else {
-			p.k = n;
-			product(g->type, &p, patches, y, filter);
-			p.add = true;
+		const struct product products[] = {
+		    [CONV_OUTPUT] = {.m = n, .n = f, .k = k, .b_line = line, .c_line = line},
+		    [CONV_INPUT_GRAD] =
+			{.m = n, .n = k, .k = f, .trans_b = true, .a_line = line, .b_line = line},
+		    [CONV_FILTER_GRAD] = {.m = k,
+					  .n = f,
+					  .k = n,
+					  .trans_a = true,
+					  .add = add,
+					  .b_line = line,
+					  .c_line = line},
+		};
+		const struct product *p = &products[w->direction];
+		for (int64_t i = 0; i < g->groups; i++) {
+			char *x = w->x + (size_t)(i * conv_group_channels(g)) * w->size;
+			char *y = w->y + (size_t)(at * line + i * f) * w->size;
+			char *part = filter + (size_t)(i * f) * w->size;
+			if (w->direction != CONV_INPUT_GRAD)
+				move_patches(w, x, at, n, patches);
+			if (w->direction == CONV_OUTPUT) {
+				product(g->type, p, patches, part, y);
+			} else if (w->direction == CONV_INPUT_GRAD) {
+				product(g->type, p, y, part, patches);
+				move_patches(w, x, at, n, patches);
+			} else {
+				product(g->type, p, patches, y, part);
+			}
 		}
 	}
 }
 
 /* ---- pieces ---- */
-
-/* The plain loops on images [from, to). */
-static void conv_images(const struct work *w, int64_t from, int64_t to, char *filter)
-{
-	struct conv g = *w->g;
-	size_t x = (size_t)(g.row.in * g.column.in * g.channels) * w->size;
-	size_t y = (size_t)(g.row.out * g.column.out * g.filters) * w->size;
-
-	g.batch = to - from;
-	conv_plain(&g, w->direction, w->x + (size_t)from * x, filter, w->y + (size_t)from * y);
-}
 
 /* Piece 0 sums a filter's gradient into the result, each other piece into memory of its own. */
 static char *filter_of(const struct work *w, int64_t piece)
@@ -136,8 +146,12 @@ static void run_pieces(void *arg, int64_t from, int64_t to)
 		char *filter = filter_of(w, piece);
 		if (w->direct) {
 			conv_direct_filter(w->direct, w->x, w->y, at, end, filter);
-		} else if (g->groups != 1) {
-			conv_images(w, at, end, filter);
+		} else if (w->grouped) {
+			struct conv images = *g;
+			images.batch = end - at;
+			conv_grouped(&images, w->direction, w->x + (size_t)at * image, filter,
+				     w->y + (size_t)(at * positions * g->filters) * w->size,
+				     patches);
 		} else if (w->direction == CONV_INPUT_GRAD) {
 			memset(w->x + (size_t)at * image, 0, (size_t)(end - at) * image);
 			patch_products(w, at * positions, end * positions, patches, filter);
@@ -155,14 +169,16 @@ static void conv_fast_split(struct kernel_call *c, struct work *w)
 	int64_t threads = c->runtime ? thread_pool_size(c->runtime->pool) : 1;
 	int64_t patch = w->patch * (int64_t)w->size, filter = patch * g->filters;
 
-	w->units = w->direct                                           ? w->direct->bands
-		   : g->groups == 1 && w->direction != CONV_INPUT_GRAD ? w->positions
-								       : g->batch;
+	w->units = w->direct                                        ? w->direct->bands
+		   : !w->grouped && w->direction != CONV_INPUT_GRAD ? w->positions
+								    : g->batch;
 	w->pieces = mu_min(pieces < 1                 ? 1
 			   : pieces < (double)threads ? (int64_t)pieces
 						      : threads,
 			   w->units);
-	if (!w->direct && g->groups == 1) {
+	if (w->grouped) {
+		w->block_size = (conv_grouped_scratch(g) + 63) & ~(size_t)63;
+	} else if (!w->direct) {
 		w->block = BLOCK_BYTES / patch;
 		if (w->block < BLOCK_ROWS)
 			w->block = mu_min(BLOCK_ROWS, BLOCK_MOST_BYTES / patch);
@@ -248,6 +264,7 @@ int conv_run(struct kernel_call *c, const struct conv *g, enum conv_direction di
 			return conv_direct_run(c, &direct, y, filter, x, err);
 		w.direct = &direct;
 	}
+	w.grouped = conv_grouped_supports(g);
 	conv_fast_split(c, &w);
 	return run_work(c, &w, err);
 }

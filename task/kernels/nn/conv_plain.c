@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution by its definition: a loop over output elements and the taps inside the input.  The
- * usual depthwise convolution, one filter a channel, has loops of its own. */
+/* Convolution by its definition: a loop over output elements and the taps inside the input. */
 #include <string.h>
 
-#include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/nn/conv.h"
 
 /* The directions differ in which of the three tensors is summed into. */
@@ -38,11 +36,7 @@ PLAIN(uint32_t)
 static void conv_plain_window(const struct conv *g, enum conv_direction dir,
 			      const struct conv_taps *t, void *x, void *w, void *y)
 {
-	depthwise_loop *depthwise = loops->depthwise[g->type][dir];
-
-	if (depthwise && g->groups == g->channels && g->filters == g->channels)
-		depthwise(t, x, w, y);
-	else if (g->type == MU_FLOAT)
+	if (g->type == MU_FLOAT)
 		window_float(g, dir, t, x, w, y);
 	else if (g->type == MU_DOUBLE)
 		window_double(g, dir, t, x, w, y);
@@ -66,31 +60,37 @@ static size_t conv_plain_size_of(const struct conv *g, enum conv_direction dir)
 	return bytes;
 }
 
-void conv_plain(const struct conv *g, enum conv_direction dir, void *x, void *w, void *y)
+void conv_windows(const struct conv *g, enum conv_direction dir, int64_t pixel,
+		  const struct conv_taps *steps, void *x, void *w, void *y, conv_window *window)
 {
-	size_t bytes = conv_plain_size_of(g, dir);
-
-	if (bytes)
-		memset(dir == CONV_OUTPUT ? y : dir == CONV_INPUT_GRAD ? x : w, 0, bytes);
-	if (!g->channels || !g->filters)
-		return;
 	const struct window_axis *r = &g->row, *q = &g->column;
-	const int64_t tap = conv_group_channels(g) * g->filters;
 	const size_t size = mu_dtype_size(g->type);
-	struct conv_taps t = {.channels = g->channels,
-			      .x_row = r->dilation * q->in * g->channels,
-			      .x_column = q->dilation * g->channels,
-			      .w_row = q->size * tap,
-			      .w_column = tap};
+	struct conv_taps t = *steps;
+
 	for (int64_t at = 0; at < g->batch * r->out * q->out; at++) {
 		int64_t k0, k1, l0, l1, row = at / q->out;
 		int64_t top = row / r->out * r->in + window_clip(r, row % r->out, &k0, &k1);
 		int64_t left = window_clip(q, at % q->out, &l0, &l1);
+		int64_t tap = (k0 * q->size + l0) * conv_group_channels(g) * g->filters;
 		t.rows = k1 - k0;
 		t.columns = l1 - l0;
-		conv_plain_window(g, dir, &t,
-				  (char *)x + (size_t)((top * q->in + left) * g->channels) * size,
-				  (char *)w + (size_t)((k0 * q->size + l0) * tap) * size,
-				  (char *)y + (size_t)(at * g->filters) * size);
+		window(g, dir, &t, (char *)x + (size_t)((top * q->in + left) * pixel) * size,
+		       (char *)w + (size_t)tap * size,
+		       (char *)y + (size_t)(at * g->filters) * size);
 	}
+}
+
+void conv_plain(const struct conv *g, enum conv_direction dir, void *x, void *w, void *y)
+{
+	const int64_t tap = conv_group_channels(g) * g->filters;
+	const struct conv_taps steps = {.x_row = g->row.dilation * g->column.in * g->channels,
+					.x_column = g->column.dilation * g->channels,
+					.w_row = g->column.size * tap,
+					.w_column = tap};
+	size_t bytes = conv_plain_size_of(g, dir);
+
+	if (bytes)
+		memset(dir == CONV_OUTPUT ? y : dir == CONV_INPUT_GRAD ? x : w, 0, bytes);
+	if (g->channels && g->filters)
+		conv_windows(g, dir, g->channels, &steps, x, w, y, conv_plain_window);
 }

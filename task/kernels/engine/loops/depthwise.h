@@ -18,11 +18,14 @@
 	{                                                                                          \
 		typedef T vec                                                                      \
 		    __attribute__((vector_size(VECTOR_BYTES), may_alias, aligned(sizeof(T))));     \
-		const int64_t lanes = VECTOR_BYTES / sizeof(T);                                    \
+		typedef T part __attribute__((vector_size(16), may_alias, aligned(sizeof(T))));    \
+		const int64_t lanes = VECTOR_BYTES / sizeof(T), few = 16 / sizeof(T);              \
 		T *x = x_, *w = w_, *y = y_;                                                       \
 		int64_t c = 0;                                                                     \
 		for (; c + lanes <= t->channels; c += lanes)                                       \
 			DEPTHWISE_CHANNELS(vec, begin, tap, end)                                   \
+		for (; c + few <= t->channels; c += few)                                           \
+			DEPTHWISE_CHANNELS(part, begin, tap, end)                                  \
 		for (; c < t->channels; c++)                                                       \
 			DEPTHWISE_CHANNELS(T, begin, tap, end)                                     \
 	}
