@@ -45,6 +45,11 @@ def products():
             "MatMul", {"a": a, "b": b}, {"transpose_a": ta, "transpose_b": tb})
 
 
+    for x, y in [((32, 8, 64, 64), (32, 8, 64, 64)), ((16, 12, 128, 64), (16, 12, 64, 128)),
+                 ((8, 12, 512, 64), (8, 12, 64, 512))]:
+        yield f"BatchMatMulV2 {x} by {y}", Case("BatchMatMulV2", {"x": real(*x), "y": real(*y)}, {})
+
+
 def convolutions():
     for x, w, stride in [((64, 28, 28, 1), (5, 5, 1, 32), 1), ((64, 14, 14, 32), (5, 5, 32, 64), 1),
                          ((8, 56, 56, 64), (3, 3, 64, 64), 1), ((8, 56, 56, 64), (1, 1, 64, 256), 1),
@@ -101,6 +106,11 @@ def elementwise():
     yield "ReluGrad 64x28x28x32", Case("ReluGrad", {"gradients": x, "features": x}, {})
     yield "SparseSoftmaxXent 1024x10", Case("SparseSoftmaxCrossEntropyWithLogits", {
         "features": y, "labels": labels}, {})
+    large = real(1024, 10000)
+    yield "SparseSoftmaxXent 1024x10000", Case("SparseSoftmaxCrossEntropyWithLogits", {
+        "features": large, "labels": labels}, {})
+    yield "SoftmaxXent 1024x10000", Case("SoftmaxCrossEntropyWithLogits", {
+        "features": large, "labels": large / large.sum(-1, keepdims=True)}, {})
     yield "Softmax 1024x1024", Case("Softmax", {"logits": big.reshape(1024, 1024)}, {})
     for op in ("Mul", "AddV2"):
         yield f"{op} 1M", Case(op, {"x": big, "y": other}, {})

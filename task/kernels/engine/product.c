@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "task/kernels/engine/blas.h"
+#include "task/kernels/engine/broadcast.h"
 #include "task/kernels/engine/small_m_gemm.h"
 #include "task/runtime/kernel.h"
 #include "task/runtime/runtime.h"
@@ -156,4 +157,51 @@ void product_in_parallel(struct kernel_call *call, enum mu_dtype t, const struct
 		kernel_parallel(call, g.rows * g.columns, 1, product_run_pieces, &g);
 	else
 		run_piece(t, &g.p, a, b, c);
+}
+
+/* ---- batches ---- */
+
+struct batch {
+	const struct product *p;
+	enum mu_dtype type;
+	const struct view *a_view, *b_view;
+	const char *a, *b;
+	char *c;
+	struct kernel_call *call; /* NULL: in the calling thread */
+};
+
+static void run_batch(void *arg, int64_t from, int64_t to)
+{
+	const struct batch *w = arg;
+	const struct product *p = w->p;
+	const size_t size = mu_dtype_size(w->type);
+
+	for (int64_t i = from; i < to; i++) {
+		int64_t at_a = w->a_view ? broadcast_offset(w->a_view, i) : i;
+		int64_t at_b = w->b_view ? broadcast_offset(w->b_view, i) : i;
+		const char *a = w->a + (size_t)(at_a * p->m * p->k) * size;
+		const char *b = w->b + (size_t)(at_b * p->k * p->n) * size;
+		char *c = w->c + (size_t)(i * p->m * p->n) * size;
+		if (w->call)
+			product_in_parallel(w->call, w->type, p, a, b, c);
+		else
+			product(w->type, p, a, b, c);
+	}
+}
+
+void product_batch_in_parallel(struct kernel_call *call, enum mu_dtype t, const struct product *p,
+			       int64_t n, const struct view *a_view, const struct view *b_view,
+			       const void *a, const void *b, void *c)
+{
+	struct batch w = {p, t, a_view, b_view, a, b, c, NULL};
+	double work = (double)p->m * (double)p->n * (double)p->k / PIECE_WORK;
+	int64_t threads = call->runtime ? thread_pool_size(call->runtime->pool) : 1;
+
+	if (work < (double)threads) {
+		kernel_parallel(call, n, work < 1 ? 1 + (int64_t)(1 / (work + 1e-6)) : 1, run_batch,
+				&w);
+		return;
+	}
+	w.call = call;
+	run_batch(&w, 0, n);
 }

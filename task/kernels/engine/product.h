@@ -31,5 +31,11 @@ void product(enum mu_dtype t, const struct product *p, const void *a, const void
  * last bits, never on timing. */
 void product_in_parallel(struct kernel_call *call, enum mu_dtype t, const struct product *p,
 			 const void *a, const void *b, void *c);
+/* n products of one shape: number i multiplies matrices i of a and b, as seen through the views;
+ * NULL: matrices that follow one another.  Small ones are spread over the pool. */
+struct view;
+void product_batch_in_parallel(struct kernel_call *call, enum mu_dtype t, const struct product *p,
+			       int64_t n, const struct view *a_view, const struct view *b_view,
+			       const void *a, const void *b, void *c);
 
 #endif

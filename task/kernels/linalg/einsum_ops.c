@@ -73,13 +73,8 @@ static void einsum_multiply(struct kernel_call *c, const struct einsum *e, const
 			    .k = e->inner.count,
 			    .trans_a = a->trans,
 			    .trans_b = b->trans};
-	size_t size = mu_dtype_size(e->type);
 
-	for (int64_t i = 0; i < e->batch.count; i++)
-		product_in_parallel(c, e->type, &p,
-				    (char *)a->data + (size_t)(i * p.m * p.k) * size,
-				    (char *)b->data + (size_t)(i * p.k * p.n) * size,
-				    (char *)to + (size_t)(i * p.m * p.n) * size);
+	product_batch_in_parallel(c, e->type, &p, e->batch.count, NULL, NULL, a->data, b->data, to);
 }
 
 static int einsum_output(struct kernel_call *c, const struct einsum *e, struct matrix *a,

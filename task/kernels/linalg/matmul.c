@@ -129,19 +129,9 @@ static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 		MU_RETURN_IF_ERROR(convert_tensor(wide[i], type, in[i], err));
 		in[i] = wide[i];
 	}
-	const struct mu_tensor *a = in[0], *b = in[1];
-	size_t size = mu_dtype_size(type);
-	for (int64_t i = 0; out->shape.count && i < batch.shape.count; i++) {
-		int64_t rest = i, at_a = 0, at_b = 0;
-		for (int d = batch.shape.rank; d-- > 0; rest /= batch.shape.dim[d]) {
-			at_a += rest % batch.shape.dim[d] * batch.a.stride[d];
-			at_b += rest % batch.shape.dim[d] * batch.b.stride[d];
-		}
-		product_in_parallel(c, type, &p,
-				    (char *)a->data + (size_t)(at_a * p.m * p.k) * size,
-				    (char *)b->data + (size_t)(at_b * p.k * p.n) * size,
-				    (char *)out->data + (size_t)(i * p.m * p.n) * size);
-	}
+	if (out->shape.count)
+		product_batch_in_parallel(c, type, &p, batch.shape.count, &batch.a, &batch.b,
+					  in[0]->data, in[1]->data, out->data);
 	return 0;
 }
 
