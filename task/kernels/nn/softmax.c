@@ -9,6 +9,20 @@
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/nn/checks.h"
 
+enum { ROWS_MIN_ELEMENTS = 16384 }; /* worth another thread */
+
+/* Each row by itself, on all threads. */
+struct rows {
+	enum mu_dtype type;
+	bool logarithm;
+	int64_t n;
+	const char *in;
+	char *out; /* of the cross entropies: the gradient */
+	const void *dense;
+	const struct mu_tensor *sparse; /* labels of each row; NULL: dense */
+	void *loss;
+};
+
 #define ROW_FUNCTIONS(T, dt)                                                                       \
 	static void log_softmax_row_##T(T *o, const T *x, int64_t n)                               \
 	{                                                                                          \
@@ -38,18 +52,31 @@
 		loops->softmax[dt](back, x, n, stats);                                             \
 		back[label] -= 1;                                                                  \
 		return log(stats[1]) - (x[label] - stats[0]);                                      \
+	}                                                                                          \
+	static void loss_rows_##T(const struct rows *r, int64_t from, int64_t to)                  \
+	{                                                                                          \
+		T *loss = r->loss;                                                                 \
+		for (int64_t i = from; i < to; i++) {                                              \
+			const int64_t n = r->n, at = i * n;                                        \
+			const T *x = (const T *)r->in + at, *dense = r->dense;                     \
+			T *back = (T *)r->out + at;                                                \
+			loss[i] = r->sparse ? sparse_loss_row_##T(back, x,                         \
+								  mu_tensor_int(r->sparse, i), n)  \
+					    : dense_loss_row_##T(back, x, dense + at, n);          \
+		}                                                                                  \
 	}
 ROW_FUNCTIONS(float, MU_FLOAT)
 ROW_FUNCTIONS(double, MU_DOUBLE)
 
-/* Each row by itself, on all threads. */
-struct rows {
-	enum mu_dtype type;
-	bool logarithm;
-	int64_t n;
-	const char *in;
-	char *out;
-};
+static void loss_rows(void *arg, int64_t from, int64_t to)
+{
+	const struct rows *r = arg;
+
+	if (r->type == MU_FLOAT)
+		loss_rows_float(r, from, to);
+	else
+		loss_rows_double(r, from, to);
+}
 
 static void run_rows(void *arg, int64_t from, int64_t to)
 {
@@ -71,7 +98,6 @@ static void run_rows(void *arg, int64_t from, int64_t to)
 
 static int softmax_rows_of(struct kernel_call *c, bool logarithm, struct mu_err *err)
 {
-	enum { WORTH = 16384 }; /* elements worth another thread */
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 
@@ -79,8 +105,8 @@ static int softmax_rows_of(struct kernel_call *c, bool logarithm, struct mu_err 
 	if (!in->shape.count)
 		return 0;
 	int64_t n = in->shape.dim[in->shape.rank - 1];
-	struct rows r = {in->dtype, logarithm, n, in->data, out->data};
-	kernel_parallel(c, in->shape.count / n, 1 + WORTH / n, run_rows, &r);
+	struct rows r = {in->dtype, logarithm, n, in->data, out->data, NULL, NULL, NULL};
+	kernel_parallel(c, in->shape.count / n, 1 + ROWS_MIN_ELEMENTS / n, run_rows, &r);
 	return 0;
 }
 
@@ -128,20 +154,13 @@ static int softmax_cross_entropy(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(softmax_broadcast(c, 1, &shape, &labels, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, logits.dtype, &rows, &loss, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, logits.dtype, &shape, &back, err));
-	for (int64_t r = 0; r < rows.count; r++) {
-		int64_t at = r * n;
-		if (logits.dtype == MU_FLOAT) {
-			float *to = loss->data;
-			to[r] = dense_loss_row_float(MU_DATA(float, back) + at,
-						     MU_DATA(float, &logits) + at,
-						     MU_DATA(float, &labels) + at, n);
-		} else {
-			double *to = loss->data;
-			to[r] = dense_loss_row_double(MU_DATA(double, back) + at,
-						      MU_DATA(double, &logits) + at,
-						      MU_DATA(double, &labels) + at, n);
-		}
-	}
+	struct rows r = {.type = logits.dtype,
+			 .n = n,
+			 .in = logits.data,
+			 .out = back->data,
+			 .dense = labels.data,
+			 .loss = loss->data};
+	kernel_parallel(c, rows.count, 1 + ROWS_MIN_ELEMENTS / (n + 1), loss_rows, &r);
 	return 0;
 }
 
@@ -201,18 +220,13 @@ static int sparse_cross_entropy(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(softmax_check_labels(labels, n, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, logits->dtype, &labels->shape, &loss, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, logits->dtype, &logits->shape, &back, err));
-	for (int64_t r = 0; r < labels->shape.count; r++) {
-		int64_t at = r * n, label = mu_tensor_int(labels, r);
-		if (logits->dtype == MU_FLOAT) {
-			float *to = loss->data;
-			to[r] = sparse_loss_row_float(MU_DATA(float, back) + at,
-						      MU_DATA(float, logits) + at, label, n);
-		} else {
-			double *to = loss->data;
-			to[r] = sparse_loss_row_double(MU_DATA(double, back) + at,
-						       MU_DATA(double, logits) + at, label, n);
-		}
-	}
+	struct rows r = {.type = logits->dtype,
+			 .n = n,
+			 .in = logits->data,
+			 .out = back->data,
+			 .sparse = labels,
+			 .loss = loss->data};
+	kernel_parallel(c, labels->shape.count, 1 + ROWS_MIN_ELEMENTS / n, loss_rows, &r);
 	return 0;
 }
 
