@@ -106,6 +106,8 @@ def elementwise():
     yield "ReluGrad 64x28x28x32", Case("ReluGrad", {"gradients": x, "features": x}, {})
     yield "SparseSoftmaxXent 1024x10", Case("SparseSoftmaxCrossEntropyWithLogits", {
         "features": y, "labels": labels}, {})
+    for n, k in ((1 << 20, 1 << 20), (1000, 1000), (1000, 5)):
+        yield f"TopKV2 {k} of {n}", Case("TopKV2", {"input": real((1 << 20) // n, n), "k": np.int32(k)}, {})
     large = real(1024, 10000)
     yield "SparseSoftmaxXent 1024x10000", Case("SparseSoftmaxCrossEntropyWithLogits", {
         "features": large, "labels": labels}, {})

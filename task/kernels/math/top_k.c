@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TopK, ApproxTopK and NthElement: the largest elements of each row.  NaN is below all numbers. */
+/* TopK, ApproxTopK and NthElement: the largest elements of each row.  NaN is below all numbers.
+ * A heap finds k positions, a merge sort puts them in order. */
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/ints.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/real_types.h"
 #include "task/kernels/math/checks.h"
 
-enum { ROWS_MIN_ELEMENTS = 1 << 14 }; /* of one piece of work */
+enum {
+	ROWS_MIN_ELEMENTS = 1 << 14, /* of one piece of work */
+	SORTED_RUN = 16,             /* elements sorted by insertion */
+};
 
 struct ranking {
 	enum mu_dtype type;
 	void *rows; /* of n elements; nth_element_rows reorders them */
 	int64_t n, k;
-	int32_t *best; /* top_k_rows: k positions of each row */
-	void *out;     /* k elements of each row, or element k in falling order */
+	int32_t *best;          /* top_k_rows: k positions of each row */
+	_Atomic bool no_memory; /* top_k_rows: to sort a row */
+	void *out;              /* k elements of each row, or element k in falling order */
 };
 
 /* A heap of positions has the one of the lowest rank first; of equal elements the last one. */
@@ -43,19 +51,55 @@ struct ranking {
 	{                                                                                          \
 		for (int64_t i = 0; i < k; i++)                                                    \
 			heap[i] = (int32_t)i;                                                      \
-		for (int64_t i = k / 2; i-- > 0;)                                                  \
+		for (int64_t i = k < n ? k / 2 : 0; i-- > 0;)                                      \
 			sift_down_##T(x, heap, k, i);                                              \
 		for (int64_t i = k; i < n; i++)                                                    \
 			if (above_##T(x[i], x[heap[0]])) {                                         \
 				heap[0] = (int32_t)i;                                              \
 				sift_down_##T(x, heap, k, 0);                                      \
 			}                                                                          \
-		for (int64_t end = k; end-- > 1;) {                                                \
-			int32_t lowest = heap[0];                                                  \
-			heap[0] = heap[end];                                                       \
-			heap[end] = lowest;                                                        \
-			sift_down_##T(x, heap, end, 0);                                            \
+	}                                                                                          \
+	struct item_##T {                                                                          \
+		T x;                                                                               \
+		int32_t at;                                                                        \
+	};                                                                                         \
+	static inline bool item_before_##T(const struct item_##T *a, const struct item_##T *b)     \
+	{                                                                                          \
+		return above_##T(a->x, b->x) || (a->at < b->at && !above_##T(b->x, a->x));         \
+	}                                                                                          \
+	/* Puts k positions in falling order: sorts runs by insertion and merges them without      \
+	 * branches.  `items` has room for 2 * k. */                                               \
+	static void sort_positions_##T(const T *x, int32_t *best, int64_t k,                       \
+				       struct item_##T *items)                                     \
+	{                                                                                          \
+		struct item_##T *from = items, *to = items + k;                                    \
+		for (int64_t i = 0; i < k; i++) {                                                  \
+			struct item_##T item = {x[best[i]], best[i]};                              \
+			int64_t j = i;                                                             \
+			for (; j % SORTED_RUN && item_before_##T(&item, &from[j - 1]); j--)        \
+				from[j] = from[j - 1];                                             \
+			from[j] = item;                                                            \
 		}                                                                                  \
+		for (int64_t run = SORTED_RUN; run < k; run *= 2) {                                \
+			for (int64_t i = 0; i < k; i += 2 * run) {                                 \
+				int64_t a = i, a_end = mu_min(i + run, k), o = i;                  \
+				int64_t b = a_end, b_end = mu_min(i + 2 * run, k);                 \
+				while (a < a_end && b < b_end) {                                   \
+					bool second = item_before_##T(&from[b], &from[a]);         \
+					to[o++] = from[second ? b : a];                            \
+					b += second;                                               \
+					a += !second;                                              \
+				}                                                                  \
+				memcpy(&to[o], &from[a], (size_t)(a_end - a) * sizeof *to);        \
+				o += a_end - a;                                                    \
+				memcpy(&to[o], &from[b], (size_t)(b_end - b) * sizeof *to);        \
+			}                                                                          \
+			struct item_##T *sorted = to;                                              \
+			to = from;                                                                 \
+			from = sorted;                                                             \
+		}                                                                                  \
+		for (int64_t i = 0; i < k; i++)                                                    \
+			best[i] = from[i].at;                                                      \
 	}                                                                                          \
 	/* Element k in falling order, by quickselect; pivots are drawn. */                        \
 	static T nth_element_##T(T *x, int64_t n, int64_t k)                                       \
@@ -89,19 +133,24 @@ REAL_TYPES(RANKING)
 
 static void top_k_rows(void *arg, int64_t from, int64_t to)
 {
-	const struct ranking *r = arg;
+	struct ranking *r = arg;
 
 	switch ((int)r->type) {
 #define TOP_K_CASE(T, dt, ...)                                                                     \
-	case dt:                                                                                   \
-		for (int64_t i = from; i < to; i++) {                                              \
+	case dt: {                                                                                 \
+		MU_AUTO_FREE struct item_##T *items = malloc((size_t)r->k * 2 * sizeof *items);    \
+		if (!items)                                                                        \
+			atomic_store(&r->no_memory, true);                                         \
+		for (int64_t i = from; i < to && items; i++) {                                     \
 			const T *x = (const T *)r->rows + i * r->n;                                \
 			int32_t *best = r->best + i * r->k;                                        \
 			top_k_##T(x, r->n, best, r->k);                                            \
+			sort_positions_##T(x, best, r->k, items);                                  \
 			for (int64_t j = 0; j < r->k; j++)                                         \
 				((T *)r->out)[i * r->k + j] = x[best[j]];                          \
 		}                                                                                  \
-		break;
+		break;                                                                             \
+	}
 		REAL_TYPES(TOP_K_CASE)
 	}
 }
@@ -171,6 +220,8 @@ static int top_k(struct kernel_call *c, struct mu_err *err)
 			    .best = index_type == MU_INT32 ? at->data : positions.data,
 			    .out = values->data};
 	kernel_parallel(c, in->shape.count / r.n, 1 + ROWS_MIN_ELEMENTS / r.n, top_k_rows, &r);
+	if (r.no_memory)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "out of memory for sorting rows");
 	if (index_type != MU_INT32)
 		convert(index_type, at->data, MU_INT32, positions.data, at->shape.count);
 	return 0;
