@@ -158,7 +158,7 @@ static int next_record(struct reader *r, struct mu_buf *key, struct mu_buf *valu
 static int next_fixed(struct reader *r, struct mu_buf *key, struct mu_buf *value,
 		      struct mu_err *err)
 {
-	int64_t hop = r->hop ? r->hop : r->record, from = r->header + r->at * hop;
+	int64_t hop = r->hop ? r->hop : r->record, from, last;
 
 	if (!r->file) {
 		MU_RETURN_IF_ERROR(*r->compression ? open_copy(r, err)
@@ -166,7 +166,9 @@ static int next_fixed(struct reader *r, struct mu_buf *key, struct mu_buf *value
 		if (fseeko(r->file, 0, SEEK_END) || (r->end = ftello(r->file)) < 0)
 			return mu_fail_errno(err, errno, "cannot read %s", r->work);
 	}
-	if (from + r->record > r->end - r->footer)
+	if (__builtin_mul_overflow(r->at, hop, &from) ||
+	    __builtin_add_overflow(from, r->header, &from) ||
+	    __builtin_add_overflow(from, r->record, &last) || last > r->end - r->footer)
 		return 0;
 	mu_buf_reserve(value, (size_t)r->record);
 	if (fseeko(r->file, from, SEEK_SET) ||
