@@ -92,6 +92,10 @@ int shape_squeeze(struct mu_shape_ctx *c, struct mu_err *err)
 	unsigned n = dims && dims->kind == MU_ATTR_LIST + MU_ATTR_INT ? dims->n : 0;
 	struct mu_pshape out = {.rank = 0};
 
+	for (unsigned k = 0; k < n && in->rank >= 0; k++)
+		if (dims->is[k] < -in->rank || dims->is[k] >= in->rank)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "squeeze_dims[%u] not in [-%d,%d).", k, in->rank, in->rank);
 	for (int i = 0; i < in->rank; i++) {
 		bool named = false;
 		for (unsigned k = 0; k < n; k++)

@@ -312,6 +312,8 @@ def arrays():
     yield Case("Squeeze", {"input": real(F, 1, 3, 1)}, {"axis": [0]})
     yield Case("Squeeze", {"input": real(F, 1, 3, 1)}, {"axis": [-1]})
     yield Case("Squeeze", {"input": real(F, 1, 3, 1)}, {"axis": [1]}, only_shape=True)
+    for axis in (3, -4):
+        yield Case("Squeeze", {"input": real(F, 1, 3, 1)}, {"axis": [axis]})
     yield Case("BroadcastTo", {"input": real(F, 3, 1), "shape": i32(2, 3, 4)})
     yield Case("BroadcastArgs", {"s0": i32(3, 1), "s1": i32(2, 1, 4)})
     for a, b in ((i32(3, 1), i32(3, 4)), (i32(4), i32(3, 4)), (i32(2), i32(2)), (i32(), i32(2)),
