@@ -23,7 +23,7 @@ struct mu_bundle_writer {
 
 int mu_bundle_create(struct mu_bundle_writer **out, const char *prefix, struct mu_err *err)
 {
-	if (!*prefix || prefix[strlen(prefix) - 1] == '/')
+	if (!*prefix)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "'%s' is not a valid name for a checkpoint", prefix);
 	int rc = mu_make_folders(prefix, err);

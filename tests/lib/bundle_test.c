@@ -337,6 +337,20 @@ static int write_ones(const char *prefix, int64_t n)
 	return rc ? rc : mu_bundle_finish(w, &err);
 }
 
+/* As programs save that name a folder: its files are .index and .data-00000-of-00001. */
+static void bundle__under_a_prefix_that_ends_in_a_slash__is_read_back(void **state)
+{
+	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
+	const char *prefix = in_folder("weights/");
+
+	assert_ok(write_ones(prefix, 3), &err);
+	assert_true(mu_bundle_exists(prefix));
+	assert_int_equal(access(in_folder("weights/.index"), R_OK), 0);
+	assert_ok(mu_bundle_open(&r, prefix, &err), &err);
+	assert_ok(mu_bundle_remove(prefix, &err), &err);
+	assert_int_equal(rmdir(prefix), 0);
+}
+
 /* Files may become no larger than this, as on a disk that is full: the checkpoint of before is
  * whole, no temporary file is left, and the next checkpoint succeeds when there is space again. */
 static void bundle__on_a_full_disk__leaves_the_previous_one_whole(void **state)
@@ -427,6 +441,7 @@ int main(void)
 	    cmocka_unit_test(bundles__merged__are_one_and_leave_nothing_behind),
 	    cmocka_unit_test(bundles__that_share_a_tensor__do_not_merge),
 	    cmocka_unit_test(writer__given_up__leaves_no_file),
+	    cmocka_unit_test(bundle__under_a_prefix_that_ends_in_a_slash__is_read_back),
 	    cmocka_unit_test(bundle__on_a_full_disk__leaves_the_previous_one_whole),
 	    cmocka_unit_test(slice__that_is_malformed__is_invalid),
 	    cmocka_unit_test(index__of_random_bytes__never_breaks_the_reader),

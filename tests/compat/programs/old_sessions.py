@@ -178,6 +178,13 @@ def savers():
             s.run([n.assign(0), v.assign(v * 3)])
             old.restore(s, where + "/old-1")
             out.append(plain(s.run([n, v])))
+        for sharded in (False, True):  # a prefix that names a folder, as "model.weights/"
+            inside = f"{where}/inside-{sharded}/"
+            os.makedirs(inside)
+            tf.train.Saver(sharded=sharded).save(s, inside)
+            s.run([n.assign(0), v.assign(v * 3)])
+            tf.train.Saver().restore(s, inside)
+            out.append(plain(s.run([n, v])) + sorted(os.listdir(inside)))
     forget()
     with tf.Graph().as_default():
         other = tf.get_variable("scope/w", [4, 2], initializer=tf.zeros_initializer())
