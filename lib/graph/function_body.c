@@ -12,7 +12,6 @@
 #include "lib/graph/graph_index.h"
 #include "lib/graph/library.h"
 
-enum { MAX_LOOP_DEPTH = 64 };
 enum { F_NODE = 3, F_RET = 4, F_CONTROL_RET = 6 };
 
 struct body {
@@ -204,23 +203,6 @@ static int add_rets(struct body *b, struct mu_arena *scratch)
 	return rc;
 }
 
-/* The users of each node: those of node i are users[first[i]] to users[first[i + 1] - 1]. */
-static unsigned *list_users(const struct mu_graph *g, struct mu_arena *scratch, unsigned **users)
-{
-	unsigned *first = MU_ARENA_ARRAY(scratch, unsigned, g->n_nodes + 2);
-
-	for (unsigned i = 0; i < g->n_nodes; i++)
-		for (unsigned k = 0; k < g->nodes[i]->n_inputs + g->nodes[i]->n_controls; k++)
-			first[g->nodes[i]->inputs[k].node->id + 2]++;
-	for (unsigned i = 2; i < g->n_nodes + 2; i++)
-		first[i] += first[i - 1];
-	*users = MU_ARENA_ARRAY(scratch, unsigned, first[g->n_nodes + 1] + 1);
-	for (unsigned i = 0; i < g->n_nodes; i++)
-		for (unsigned k = 0; k < g->nodes[i]->n_inputs + g->nodes[i]->n_controls; k++)
-			(*users)[first[g->nodes[i]->inputs[k].node->id + 1]++] = i;
-	return first;
-}
-
 static int loop_depth(const struct mu_node *n, const int *depth)
 {
 	int d = 0;
@@ -233,34 +215,15 @@ static int loop_depth(const struct mu_node *n, const int *depth)
 	return d && mu_node_has_flag(n, MU_OP_EXIT) ? d - 1 : d;
 }
 
-/* Returns for each node, by id, the number of while loops that contain it.  A depth only grows,
- * MAX_LOOP_DEPTH times at most, so the work is linear in the edges. */
+/* Returns for each node, by id, the number of while loops that contain it. */
 static int *loop_depths(const struct mu_graph *g, struct mu_arena *scratch)
 {
 	int *depth = MU_ARENA_ARRAY(scratch, int, g->n_nodes + 1);
-	unsigned *todo = MU_ARENA_ARRAY(scratch, unsigned, g->n_nodes + 1), n_todo = 0, *users;
-	bool *listed = MU_ARENA_ARRAY(scratch, bool, g->n_nodes + 1);
-	const unsigned *first = list_users(g, scratch, &users);
+	struct mu_node **order = MU_ARENA_ARRAY(scratch, struct mu_node *, g->n_nodes + 1);
+	unsigned n = mu_graph_order(g, 0, order, scratch);
 
-	for (unsigned i = 0; i < g->n_nodes; i++)
-		if (mu_node_has_flag(g->nodes[i], MU_OP_ENTER)) {
-			todo[n_todo++] = i;
-			listed[i] = true;
-		}
-	while (n_todo) {
-		unsigned i = todo[--n_todo];
-		int d = loop_depth(g->nodes[i], depth);
-
-		listed[i] = false;
-		if (d <= depth[i] || d > MAX_LOOP_DEPTH)
-			continue;
-		depth[i] = d;
-		for (unsigned k = first[i]; k < first[i + 1]; k++)
-			if (!listed[users[k]]) {
-				todo[n_todo++] = users[k];
-				listed[users[k]] = true;
-			}
-	}
+	for (unsigned i = 0; i < n; i++)
+		depth[order[i]->id] = loop_depth(order[i], depth);
 	return depth;
 }
 
