@@ -144,6 +144,7 @@ void mu_handle_copy(struct mu_handle *to, const struct mu_handle *from)
 	    .name = from->name ? mu_xstrdup(from->name) : NULL,
 	    .type_name = from->type_name ? mu_xstrdup(from->type_name) : NULL,
 	    .hash_code = from->hash_code,
+	    .owned = mu_object_ref(from->owned),
 	};
 }
 
@@ -153,6 +154,7 @@ void mu_handle_fini(struct mu_handle *h)
 	free(h->container);
 	free(h->name);
 	free(h->type_name);
+	mu_object_unref(h->owned);
 	*h = (struct mu_handle){0};
 }
 

@@ -89,6 +89,8 @@ struct mu_string {
 struct mu_handle {
 	char *device, *container, *name, *type_name;
 	uint64_t hash_code;
+	struct mu_object
+	    *owned; /* the resource, if it lives as long as the handles to it; or NULL */
 };
 
 struct mu_tbuf {

@@ -67,17 +67,24 @@ static struct mu_graph *generated(struct mu_graph *g)
 }
 
 /* Drawn from by an iterator's "get". */
-static struct mu_graph *iterated(struct mu_graph *g, const char *dataset)
+static struct mu_graph *iterated_by(struct mu_graph *g, const char *op, const char *dataset)
 {
-	struct mu_node *n = node(g, "iterator", "IteratorV2", "", NULL);
+	struct mu_node *n = node(g, "iterator", op, "", NULL);
 
-	attr_string(g, n, "shared_name", "iterator");
-	attr_string(g, n, "container", "");
+	if (strcmp(op, "IteratorV2") == 0) {
+		attr_string(g, n, "shared_name", "iterator");
+		attr_string(g, n, "container", "");
+	}
 	set_int64_outputs(g, n);
 	MU_AUTO_FREE char *inputs = mu_xasprintf("%s iterator", dataset);
 	node(g, "make", "MakeIterator", inputs, NULL);
 	set_int64_outputs(g, node(g, "get", "IteratorGetNext", "iterator ^make", NULL));
 	return g;
+}
+
+static struct mu_graph *iterated(struct mu_graph *g, const char *dataset)
+{
+	return iterated_by(g, "IteratorV2", dataset);
 }
 
 static struct mu_graph *takes_from_a_queue(void)
@@ -164,6 +171,12 @@ static void iterator__removed_while_its_generator_waits__does_not_wait_for_it(vo
 	cancel_and_clear(iterated(generated(takes_from_a_queue()), "generated"), "queue");
 }
 
+static void iterator_of_a_handle__when_its_step_is_cancelled__ends(void **state)
+{
+	cancel_and_clear(iterated_by(takes_from_a_queue(), "AnonymousIteratorV3", "applied"),
+			 "queue");
+}
+
 static void step__cancelled_while_a_dataset_function_waits__ends(void **state)
 {
 	cancel_and_clear(single(takes_from_a_queue()), "queue");
@@ -180,6 +193,7 @@ int main(void)
 	    cmocka_unit_test(iterator__removed_while_its_function_waits__does_not_wait_for_it),
 	    cmocka_unit_test(iterator__removed_while_its_generator_waits__does_not_wait_for_it),
 	    cmocka_unit_test(iterator__removed_while_its_filter_drops_every_element__ends),
+	    cmocka_unit_test(iterator_of_a_handle__when_its_step_is_cancelled__ends),
 	    cmocka_unit_test(step__cancelled_while_a_dataset_function_waits__ends),
 	    cmocka_unit_test(step__cancelled_while_a_filter_drops_every_element__ends),
 	};

@@ -398,6 +398,13 @@ static int make_iterator(struct kernel_call *c, struct mu_err *err)
 
 /* ---- the iterator of several devices: each draws the elements of its shard ---- */
 
+static unsigned n_devices(const struct mu_node *n)
+{
+	const struct mu_attr *devices = mu_node_attr(n, "devices");
+
+	return devices ? devices->n : 1;
+}
+
 static struct resource *create_sharded(void *arg, struct mu_err *err)
 {
 	struct resource *r = iterator_create(NULL, err);
@@ -408,10 +415,23 @@ static struct resource *create_sharded(void *arg, struct mu_err *err)
 
 static int multi_device_iterator(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_attr *devices = mu_node_attr(c->node, "devices");
-	unsigned n = devices ? devices->n : 1;
+	unsigned n = n_devices(c->node);
 
 	return iterator_make_by(c, create_sharded, &n, err);
+}
+
+static int make_owned(struct kernel_call *c, struct mu_err *err)
+{
+	unsigned n = n_devices(c->node);
+
+	return handle_make_owned(c, create_sharded(&n, err), err);
+}
+
+/* The iterator is deleted with the last handle. */
+static int delete_iterator(struct kernel_call *c, struct mu_err *err)
+{
+	(void)c, (void)err;
+	return 0;
 }
 
 static int multi_device_iterator_init(struct kernel_call *c, struct mu_err *err)
@@ -460,6 +480,10 @@ static int get_device(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"Iterator IteratorV2", .run = iterator_make},
     {"AnonymousIterator", .run = make_anonymous},
+    {"AnonymousIteratorV2 AnonymousIteratorV3 AnonymousMultiDeviceIterator "
+     "AnonymousMultiDeviceIteratorV3",
+     .run = make_owned},
+    {"DeleteIterator DeleteMultiDeviceIterator", .run = delete_iterator},
     {"OneShotIterator", .run = one_shot},
     {"MakeIterator", .run = make_iterator},
     {"IteratorGetNext IteratorGetNextSync", .start = get_next},

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "task/kernels/engine/variant.h"
+
 /* Old ops name a resource by two strings. A reference to them is a variable of its own. */
 static int output_strings(struct kernel_call *c, bool is_ref, const char *container,
 			  const char *name, struct mu_err *err)
@@ -63,6 +65,42 @@ int handle_make(struct kernel_call *c, const struct resource_type *type,
 	return rc;
 }
 
+struct owned_resource {
+	struct mu_object object;
+	struct resource *resource;
+};
+
+static void owned_resource_free(struct mu_object *o)
+{
+	struct owned_resource *owned = MU_CONTAINER(o, struct owned_resource, object);
+
+	if (owned->resource->type->close)
+		owned->resource->type->close(owned->resource);
+	resource_unref(owned->resource);
+	free(owned);
+}
+
+static const struct mu_object_type owned_resource_type = {.name = "resource",
+							  .free = owned_resource_free};
+
+int handle_make_owned(struct kernel_call *c, struct resource *r, struct mu_err *err)
+{
+	static _Atomic unsigned long long n_made;
+	struct owned_resource *owned = MU_NEW(struct owned_resource);
+
+	r->container = mu_xstrdup("Anonymous");
+	r->name = mu_xasprintf("Resource-%llu", atomic_fetch_add(&n_made, 1));
+	mu_object_init(&owned->object, &owned_resource_type);
+	owned->resource = r;
+	int rc = resource_handle_out(c, 0, r->container, r->name, r->type->name, err);
+	if (!rc)
+		MU_DATA(struct mu_handle, &c->out[0].tensor)->owned = mu_object_ref(&owned->object);
+	if (!rc && c->n_out > 1)
+		rc = variant_out(c, 1, mu_object_ref(&owned->object), err);
+	mu_object_unref(&owned->object);
+	return rc;
+}
+
 int handle_find(const struct kernel_call *c, unsigned i, const struct resource_type *type,
 		struct resource **out, struct mu_err *err)
 {
@@ -79,6 +117,11 @@ int handle_find(const struct kernel_call *c, unsigned i, const struct resource_t
 					  "type '%s' but you are trying to access the resource as "
 					  "type '%s'",
 					  h->name, h->type_name, type->name);
+		if (h->owned) {
+			*out = MU_CONTAINER(h->owned, struct owned_resource, object)->resource;
+			resource_ref(*out);
+			return 0;
+		}
 		return resources_find(c->runtime->resources, h->container ? h->container : "",
 				      h->name, type, out, err);
 	}

@@ -19,6 +19,9 @@ const char *handle_container(const struct kernel_call *c, struct mu_buf *buf);
 /* A resource's name as output 0. */
 int handle_output(struct kernel_call *c, const char *container, const char *name,
 		  const struct resource_type *type, struct mu_err *err);
+/* Output 0: a handle that owns r, a resource without a name, which is taken.  r is deleted with the
+ * last copy of the handle.  A second output is a deleter, which newer TensorFlow does not use. */
+int handle_make_owned(struct kernel_call *c, struct resource *r, struct mu_err *err);
 /* The resource that input i names; a new reference. */
 int handle_find(const struct kernel_call *c, unsigned i, const struct resource_type *type,
 		struct resource **out, struct mu_err *err);

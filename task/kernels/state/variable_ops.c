@@ -248,6 +248,8 @@ static int destroy_resource(struct kernel_call *c, struct mu_err *err)
 	const struct mu_handle *h;
 
 	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
+	if (h->owned) /* deleted with its last handle */
+		return 0;
 	int rc = resources_remove(c->runtime->resources, h->container ? h->container : "", h->name,
 				  h->type_name ? h->type_name : "", may_be_absent ? NULL : err);
 	return may_be_absent ? 0 : rc;

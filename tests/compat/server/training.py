@@ -56,6 +56,11 @@ def rare_state():
     compare_each("rare_state", *both(lambda c: c.run("rare_state"), ps=1, worker=1))
 
 
+def owned_resources():
+    """resources that live as long as the handles to them"""
+    compare_each("owned_resources", *both(lambda c: c.run("owned_resources"), ps=1, worker=1))
+
+
 def old_sessions():
     """what old programs do with sessions, hooks, savers and graphs"""
     compare_each("old_sessions", *both(lambda c: c.run("old_sessions"), ps=2, worker=1))
@@ -87,6 +92,6 @@ def boosted_trees():
     compare_each("boosted trees", *both(lambda c: c.run("boosted_trees", seconds=900), worker=1, chief=1, stock=stock_with_contrib))
 
 
-CASES = [lockstep, trainers, old_style, old_models, old_pictures, old_input, old_texts, rare_state, summary_files, quantized, old_sessions, estimators, keras_layers]
+CASES = [lockstep, trainers, old_style, old_models, old_pictures, old_input, old_texts, rare_state, owned_resources, summary_files, quantized, old_sessions, estimators, keras_layers]
 if CLIENT:
     CASES += [contrib, old_answers, boosted_trees]

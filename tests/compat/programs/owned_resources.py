@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resources without a name: they are deleted with the last handle."""
+from common import TARGET, answer_each, error_of, plain, tf
+
+raw = tf.raw_ops
+SPEC = {"output_types": [tf.int64], "output_shapes": [[]]}
+
+
+def _squares():
+    return tf.data.Dataset.range(6).map(lambda x: x * x)
+
+
+def loop_over_a_dataset_in_a_function():
+    @tf.function
+    def total(first):
+        for x in _squares():
+            first += x
+        return first
+
+    with tf.Session(TARGET) as s:
+        value = total(tf.constant(1, tf.int64))
+        return plain([s.run(value) for _ in range(3)])
+
+
+def iterator_in_a_function():
+    """each call has an iterator of its own"""
+    @tf.function
+    def some():
+        it = iter(_squares())
+        values = [next(it), next(it)]
+        optional = it.get_next_as_optional()
+        return values, optional.has_value(), optional.get_value()
+
+    with tf.Session(TARGET) as s:
+        value = some()
+        return plain([s.run(value) for _ in range(2)])
+
+
+def iterator_with_a_deleter():
+    it = raw.AnonymousIteratorV2(**SPEC)
+    with tf.control_dependencies([raw.MakeIterator(dataset=tf.data.Dataset.range(3, 9)._variant_tensor, iterator=it.handle)]):
+        first = raw.IteratorGetNext(iterator=it.handle, **SPEC)[0]
+    with tf.control_dependencies([first]):
+        delete = raw.DeleteIterator(handle=it.handle, deleter=it.deleter)
+    with tf.control_dependencies([delete]):
+        second = raw.IteratorGetNext(iterator=it.handle, **SPEC)[0]
+    with tf.Session(TARGET) as s:
+        return plain([s.run([first, delete, second]) for _ in range(2)])
+
+
+def iterator_of_an_earlier_step():
+    """the name does not keep it"""
+    name = tf.placeholder(tf.string, [])
+    element = raw.IteratorGetNext(iterator=raw.IteratorFromStringHandleV2(string_handle=name, **SPEC), **SPEC)
+    out = []
+    with tf.Session(TARGET) as s:
+        for make in (lambda: raw.AnonymousIteratorV2(**SPEC).handle, lambda: raw.AnonymousIteratorV3(**SPEC)):
+            out.append(error_of(lambda: s.run(raw.IteratorGetNext(iterator=make(), **SPEC)))[0])
+            text = s.run(raw.IteratorToStringHandle(resource_handle=make()))
+            out.append(error_of(lambda: s.run(element, {name: text}))[0])
+            out.append(error_of(lambda: s.run(raw.DestroyResourceOp(resource=make(), ignore_lookup_error=False)))[0])
+    return out
+
+
+def iterators_of_several_devices():
+    with tf.device("/job:worker/task:0/device:CPU:0"):
+        devices = {"devices": ["/job:worker/task:0/device:CPU:0"] * 2, **SPEC}
+        plain_one = raw.AnonymousMultiDeviceIteratorV3(**devices)
+        other = raw.AnonymousMultiDeviceIterator(**devices)
+        out = []
+        for handle in (plain_one, other.handle):
+            round_ = raw.MultiDeviceIteratorInit(dataset=_squares()._variant_tensor, multi_device_iterator=handle, max_buffer_size=1)
+            got = [raw.MultiDeviceIteratorGetNextFromShard(multi_device_iterator=handle, shard_num=i, incarnation_id=round_, **SPEC)[0] for i in (1, 0)]
+            out.append(got)
+        with tf.control_dependencies(out[1]):
+            delete = raw.DeleteMultiDeviceIterator(multi_device_iterator=other.handle, iterators=[plain_one], deleter=other.deleter)
+        with tf.Session(TARGET) as s:
+            return plain(s.run([out, delete]))
+
+
+answer_each()
