@@ -194,10 +194,9 @@ int shape_table_find(struct mu_shape_ctx *c, struct mu_err *err)
 	const struct mu_attr *value = table ? mu_node_attr(table, "value_shape") : NULL;
 	struct mu_pshape keys = c->in[1], scalar = {.rank = 0};
 
-	if (table && !strcmp(table->op, "MutableDenseHashTableV2"))
+	if (table && strstr(table->op, "MutableDenseHashTable"))
 		return 0; /* a key may be a tensor, of the shape of the empty one */
-	if (value ? value->kind == MU_ATTR_SHAPE
-		  : table && !strcmp(table->op, "MutableHashTableV2"))
+	if (value ? value->kind == MU_ATTR_SHAPE : table && strstr(table->op, "MutableHashTable"))
 		c->out[0] = mu_pshape_join(&keys, value ? value->shape : &scalar);
 	return 0;
 }

@@ -148,7 +148,7 @@ static int table_make(struct kernel_call *c, struct mu_err *err)
 	const struct mu_attr *shape = mu_node_attr(c->node, "value_shape");
 	struct table spec = {.key = args_attr_type(c->node, "key_dtype", MU_STRING),
 			     .value = args_attr_type(c->node, "value_dtype", MU_INT64),
-			     .is_mutable = strncmp(c->node->op, "Mutable", 7) == 0,
+			     .is_mutable = strstr(c->node->op, "Mutable") != NULL,
 			     .key_shape = mu_shape_scalar(),
 			     .row = 1};
 	struct resource *r;
@@ -169,6 +169,8 @@ static int table_make(struct kernel_call *c, struct mu_err *err)
 			       mu_dtype_name(spec.key), mu_dtype_name(spec.value));
 	if (c->n_in && (rc = dense_spec(c, &spec, err)))
 		return rc;
+	if (strncmp(c->node->op, "Anonymous", 9) == 0)
+		return handle_make_owned(c, table_create(&spec, err), err);
 	MU_RETURN_IF_ERROR(handle_make(c, &table_type, table_create, &spec, &r, err));
 	const struct table *t = MU_CONTAINER(r, struct table, base);
 	if (t->key != spec.key || t->value != spec.value)
@@ -618,7 +620,9 @@ static int export(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"HashTableV2 HashTable MutableHashTableV2 MutableHashTable MutableHashTableOfTensorsV2 "
-     "MutableDenseHashTableV2 MutableHashTableOfTensors MutableDenseHashTable",
+     "MutableDenseHashTableV2 MutableHashTableOfTensors MutableDenseHashTable "
+     "AnonymousHashTable AnonymousMutableHashTable AnonymousMutableHashTableOfTensors "
+     "AnonymousMutableDenseHashTable",
      .run = table_make},
     {"InitializeTableV2 InitializeTable", .run = initialize},
     {"InitializeTableFromTextFileV2 InitializeTableFromTextFile", .run = initialize_from_file},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resources without a name: they are deleted with the last handle."""
-from common import TARGET, answer_each, error_of, plain, tf
+from common import TARGET, answer_each, error_of, np, plain, tf
 
 raw = tf.raw_ops
 SPEC = {"output_types": [tf.int64], "output_shapes": [[]]}
@@ -76,6 +76,25 @@ def iterators_of_several_devices():
             delete = raw.DeleteMultiDeviceIterator(multi_device_iterator=other.handle, iterators=[plain_one], deleter=other.deleter)
         with tf.Session(TARGET) as s:
             return plain(s.run([out, delete]))
+
+
+def tables():
+    """each step has tables of its own"""
+    types = {"key_dtype": tf.int64, "value_dtype": tf.float32}
+    keys, out = tf.constant([1, 2], tf.int64), []
+    fixed = raw.AnonymousHashTable(**types)
+    tables = [raw.AnonymousMutableHashTable(**types), raw.AnonymousMutableHashTableOfTensors(**types, value_shape=[2]),
+              raw.AnonymousMutableDenseHashTable(empty_key=np.int64(-1), deleted_key=np.int64(-2), value_dtype=tf.float32, value_shape=[2])]
+    fills = [raw.InitializeTableV2(table_handle=fixed, keys=keys, values=[3.0, 4.0])]
+    for i, table in enumerate(tables):
+        fills.append(raw.LookupTableInsertV2(table_handle=table, keys=keys, values=[[3.0, 4.0], [5.0, 6.0]] if i else [3.0, 4.0]))
+    with tf.control_dependencies(fills):
+        for i, table in enumerate([fixed, *tables]):
+            found = raw.LookupTableFindV2(table_handle=table, keys=np.int64([2, 7]), default_value=[9.0, 9.0] if i > 1 else 9.0)
+            out.append([found, raw.LookupTableSizeV2(table_handle=table)])
+    empty = [raw.LookupTableSizeV2(table_handle=t) for t in [fixed, *tables]]
+    with tf.Session(TARGET) as s:
+        return plain([s.run(out), s.run(out), s.run(empty), [str(found.shape) for found, _ in out]])
 
 
 answer_each()
