@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets of parsed examples: each element of the one below is a vector of records.  Components
  * come in the order of their keys; a sparse one is a vector of three variants (positions, values,
- * shape), as tf.data has it. */
+ * shape), a ragged one a variant, as tf.data has them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 /* The node's attributes; a copy, because datasets outlive nodes. */
 struct wanted {
 	struct mu_arena arena;
-	struct mu_attr keys[FEATURE_KINDS], types[FEATURE_KINDS], shapes;
+	struct mu_attr keys[FEATURE_KINDS], types[FEATURE_KINDS], shapes, splits;
 	unsigned *place[FEATURE_KINDS]; /* which component each key's is */
 };
 
@@ -42,6 +42,7 @@ static void read_parse(struct dataset *d, const struct mu_node *n)
 		copy_attr(n, attrs[k].types, w, &w->types[k]);
 	}
 	copy_attr(n, "dense_shapes", w, &w->shapes);
+	copy_attr(n, "ragged_split_types", w, &w->splits);
 }
 
 static void finish_parse(struct dataset *d)
@@ -59,27 +60,24 @@ static int key_order(const void *a, const void *b)
 static int check_parse(struct dataset *d, struct mu_err *err)
 {
 	struct wanted *w = d->shared;
-	unsigned sparse = w->keys[FEATURE_SPARSE].n, dense = w->keys[FEATURE_DENSE].n;
+	unsigned dense = w->keys[FEATURE_DENSE].n, n_keys = 0;
 
-	if (w->keys[FEATURE_RAGGED].n)
-		return mu_fail(err, MU_UNIMPLEMENTED,
-			       "ragged features are parsed by ParseExampleV2 only, not by %s",
-			       d->op);
-	if (d->n_params != 1 + dense || d->n_out != sparse + dense ||
-	    w->types[FEATURE_SPARSE].n != sparse || w->types[FEATURE_DENSE].n != dense ||
-	    w->shapes.n != dense || d->in[0]->n_out != 1)
+	for (int k = 0; k < FEATURE_KINDS; k++)
+		n_keys += w->keys[k].n;
+	if (d->n_params != 1 + dense || d->n_out != n_keys || d->in[0]->n_out != 1)
 		return mu_invalid(
 		    err, "%s: the numbers of keys, types, shapes, defaults and components differ",
 		    d->op);
 	struct mu_span *all = MU_ARENA_ARRAY(&w->arena, struct mu_span, d->n_out + 1);
-	memcpy(all, w->keys[FEATURE_SPARSE].ss, sparse * sizeof *all);
-	memcpy(all + sparse, w->keys[FEATURE_DENSE].ss, dense * sizeof *all);
+	for (unsigned k = 0, at = 0; k < FEATURE_KINDS; at += w->keys[k++].n)
+		if (w->keys[k].n)
+			memcpy(all + at, w->keys[k].ss, w->keys[k].n * sizeof *all);
 	qsort(all, d->n_out, sizeof *all, key_order);
 	for (unsigned i = 1; i < d->n_out; i++)
 		if (!key_order(&all[i - 1], &all[i]))
 			return mu_invalid(err, "key %.*s is asked for twice", (int)all[i].len,
 					  all[i].data);
-	for (int k = 0; k < FEATURE_RAGGED; k++) {
+	for (int k = 0; k < FEATURE_KINDS; k++) {
 		w->place[k] = MU_ARENA_ARRAY(&w->arena, unsigned, w->keys[k].n + 1);
 		for (unsigned i = 0; i < w->keys[k].n; i++)
 			w->place[k][i] =
@@ -100,11 +98,12 @@ static int parse_records(const struct dataset *d, struct features *f, const stru
 		return mu_invalid(err, "examples must be a vector of strings, not %s of shape %s",
 				  mu_dtype_name(in->dtype), mu_shape_str(&in->shape));
 	features_alloc(f, d->n_out);
-	for (int k = 0; k < FEATURE_RAGGED && !rc; k++)
+	for (int k = 0; k < FEATURE_KINDS && !rc; k++)
 		rc =
 		    features_add_slots(f, (enum feature_kind)k, w->keys[k].n ? w->keys[k].ss : NULL,
 				       w->keys[k].n, attrs[k].types, &w->types[k], err);
 	f->shapes = &w->shapes;
+	f->splits = &w->splits;
 	for (unsigned i = 0; i < f->n[FEATURE_DENSE]; i++)
 		f->defaults[i] = &d->params[1 + i];
 	if (rc || (rc = features_begin(f, in->shape.count, err)))
@@ -129,10 +128,22 @@ static int as_variants(const struct mu_tensor *parts, unsigned stride, struct mu
 	return 0;
 }
 
+/* Splits and values, n components apart, as one variant. */
+static int as_ragged(const struct mu_tensor *values, unsigned n, struct mu_tensor *out,
+		     struct mu_err *err)
+{
+	const struct mu_tensor parts[] = {values[n], values[0]};
+	struct mu_object *o;
+
+	MU_RETURN_IF_ERROR(variant_box_ragged(parts, MU_COUNT(parts), &o, err));
+	return variant_tensor(out, o, err);
+}
+
 static int parse_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	struct wanted *w = it->d->shared;
 	unsigned sparse = w->keys[FEATURE_SPARSE].n, dense = w->keys[FEATURE_DENSE].n;
+	unsigned ragged = w->keys[FEATURE_RAGGED].n, n = 3 * sparse + dense + 2 * ragged;
 	MU_AUTO_TENSOR in = {0};
 	FEATURES_AUTO f;
 	int rc;
@@ -141,13 +152,16 @@ static int parse_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 	if ((rc = dataset_iterator_next(it->input, &in, err)) <= 0)
 		return rc;
 	memset(out, 0, it->d->n_out * sizeof *out);
-	struct mu_tensor *made = MU_NEW_ARRAY(struct mu_tensor, 3 * sparse + dense + 1);
+	struct mu_tensor *made = MU_NEW_ARRAY(struct mu_tensor, n + 1);
 	rc = parse_records(it->d, &f, &in, made, err);
 	for (unsigned i = 0; i < sparse && !rc; i++)
 		rc = as_variants(&made[i], sparse, &out[w->place[FEATURE_SPARSE][i]], err);
 	for (unsigned i = 0; i < dense && !rc; i++)
 		out[w->place[FEATURE_DENSE][i]] = mu_tensor_ref(&made[3 * sparse + i]);
-	element_drop(made, 3 * sparse + dense);
+	for (unsigned i = 0; i < ragged && !rc; i++)
+		rc = as_ragged(&made[3 * sparse + dense + i], ragged,
+			       &out[w->place[FEATURE_RAGGED][i]], err);
+	element_drop(made, n);
 	free(made);
 	if (rc)
 		element_drop(out, it->d->n_out);

@@ -63,6 +63,19 @@ struct mu_object *variant_box(const struct mu_tensor *t)
 	return &b->object;
 }
 
+int variant_box_ragged(const struct mu_tensor *parts, unsigned n, struct mu_object **out,
+		       struct mu_err *err)
+{
+	MU_AUTO_TENSOR all = {0};
+	struct mu_shape vector = mu_shape_vec(n);
+
+	MU_RETURN_IF_ERROR(mu_tensor_new(&all, MU_VARIANT, &vector, err));
+	for (unsigned i = 0; i < n; i++)
+		MU_DATA(struct mu_object *, &all)[i] = variant_box(&parts[i]);
+	*out = variant_box(&all);
+	return 0;
+}
+
 const struct mu_tensor *variant_unbox(const struct mu_object *o)
 {
 	return o && o->type == &box_type ? &MU_CONTAINER(o, const struct box, object)->t : NULL;

@@ -15,6 +15,10 @@ int variant_tensor(struct mu_tensor *out, struct mu_object *o, struct mu_err *er
 /* An object that holds a tensor, and the tensor that it holds; NULL: it is another kind. */
 struct mu_object *variant_box(const struct mu_tensor *t);
 const struct mu_tensor *variant_unbox(const struct mu_object *o);
+/* A ragged tensor as an object: a boxed vector of n boxed tensors, which are the splits of all
+ * levels and then the values. */
+int variant_box_ragged(const struct mu_tensor *parts, unsigned n, struct mu_object **out,
+		       struct mu_err *err);
 /* True if input i is the only reference to its object, which may then be changed and returned. */
 bool variant_is_sole(const struct kernel_call *c, unsigned i);
 

@@ -114,21 +114,7 @@ static int ragged_to_sparse(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- variants: a boxed vector of boxed tensors, which are the splits of all levels and then the
- * values ---- */
-
-static int ragged_encode(const struct mu_tensor *part, unsigned n, struct mu_object **out,
-			 struct mu_err *err)
-{
-	MU_AUTO_TENSOR all = {0};
-	struct mu_shape vector = mu_shape_vec(n);
-
-	MU_RETURN_IF_ERROR(mu_tensor_new(&all, MU_VARIANT, &vector, err));
-	for (unsigned i = 0; i < n; i++)
-		MU_DATA(struct mu_object *, &all)[i] = variant_box(&part[i]);
-	*out = variant_box(&all);
-	return 0;
-}
+/* ---- variants, of variant_box_ragged ---- */
 
 /* The parts of element i of a variant tensor, borrowed.  NULL: it is no ragged tensor. */
 static struct mu_object *const *ragged_parts(const struct mu_tensor *t, int64_t i, unsigned *levels)
@@ -187,7 +173,7 @@ static int encode_row(const struct ragged *r, int64_t from, struct mu_object **o
 		to = ragged_split(r, l, to);
 	}
 	if (!rc && !(rc = values_part(r, from, to, &part[n++], err)))
-		rc = ragged_encode(part, n, out, err);
+		rc = variant_box_ragged(part, n, out, err);
 	while (n--)
 		mu_tensor_unref(&part[n]);
 	return rc;
@@ -207,7 +193,7 @@ static int ragged_to_variant(struct kernel_call *c, struct mu_err *err)
 	if (!batched) {
 		for (unsigned i = 0; i < c->n_in; i++)
 			part[i] = *kernel_in(c, i);
-		MU_RETURN_IF_ERROR(ragged_encode(part, c->n_in, &all, err));
+		MU_RETURN_IF_ERROR(variant_box_ragged(part, c->n_in, &all, err));
 		return variant_out(c, 0, all, err);
 	}
 	int64_t rows = r.levels ? kernel_in(c, 0)->shape.count - 1 : r.values->shape.dim[0];

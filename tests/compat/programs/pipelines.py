@@ -278,6 +278,13 @@ def parsed():
     yield "parsed examples", records.batch(2).apply(more.parse_example_dataset(wanted))
     yield "examples parsed by four", records.batch(3).apply(more.parse_example_dataset(wanted, num_parallel_calls=4))
     yield "examples that lack", records.batch(2).apply(more.parse_example_dataset({"z": tf.FixedLenFeature([], tf.float32)}))
+    ragged = {"n": tf.io.RaggedFeature(tf.int64), "t": tf.io.RaggedFeature(tf.string, value_key="w", row_splits_dtype=tf.int64),
+              "x": tf.FixedLenFeature([2], tf.float32), "a": tf.VarLenFeature(tf.string)}
+    yield "examples with ragged features", records.batch(3).apply(more.parse_example_dataset(ragged))
+    yield "examples of one ragged feature", records.batch(2).apply(more.parse_example_dataset({"n": ragged["n"]}, num_parallel_calls=2))
+    yield "ragged features of another type", records.batch(2).apply(more.parse_example_dataset({"n": tf.io.RaggedFeature(tf.float32)}))
+    yield "ragged features with partitions", records.batch(2).apply(more.parse_example_dataset({"p": tf.io.RaggedFeature(
+        tf.string, value_key="w", partitions=[tf.io.RaggedFeature.UniformRowLength(1)])}))
     yield "batches of features", more.make_batched_features_dataset(
         f"{folder}/examples", 2, wanted, reader=tf.data.TFRecordDataset, num_epochs=1, shuffle=False, label_key="x")
     yield "sparse batches", data.range(7).map(lambda x: tf.fill([x % 3], x)).apply(more.dense_to_sparse_batch(3, [4]))
