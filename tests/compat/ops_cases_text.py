@@ -43,8 +43,31 @@ def characters():
         yield Case("UnicodeDecodeWithOffsets", {"input": raw(text)}, {"input_encoding": encoding})
         yield Case("UnicodeTranscode", {"input": raw(text)}, {"input_encoding": encoding, "output_encoding": "UTF-8"})
     yield Case("UnicodeDecode", {"input": raw(b"a")}, {"input_encoding": "no such"})
+    yield from charsets()
     yield Case("UnicodeScript", {"input": np.array([*range(0, 0x20000, 7), *range(0xe0000, 0xe0200, 3), -1, 0x110000], I).reshape(-1, 2)})
     yield Case("UnicodeTranscode", {"input": whole.reshape(2, 4)}, {"input_encoding": "UTF-32-BE", "output_encoding": "UTF-8"})
+
+
+def charsets():
+    """All bytes, and all pairs that Python knows: elsewhere ICU has characters for private use, and lengths of its own for malformed ones."""
+    single = [f"ISO-8859-{n}" for n in (*range(2, 12), 13, 14, 15)] + [f"windows-{n}" for n in (1250, 1251, 1252, 1254, 1256, 1258)]
+    for name in (*single, "KOI8-R", "koi8-u", "latin2", "latin5", "latin6", "latin9", "CP1251", "cp1252"):
+        yield Case("UnicodeDecode", {"input": raw(bytes(range(256)))}, {"input_encoding": name})
+        yield Case("UnicodeTranscode", {"input": raw(b"a\xe9\xf0z", b"")}, {"input_encoding": name, "output_encoding": "UTF-16-BE"})
+    for name in ("windows-874", "windows-1253", "windows-1255", "windows-1257", "TIS-620"):
+        known = bytes(i for i in range(256) if bytes([i]).decode(name.replace("windows-", "cp"), "ignore"))
+        yield Case("UnicodeDecode", {"input": raw(known)}, {"input_encoding": name})
+    wide = {"Shift_JIS": "cp932", "windows-31j": "cp932", "cp932": "cp932", "sjis": "cp932", "EUC-JP": "euc_jp", "EUC-KR": "euc_kr", "windows-949": "cp949",
+            "KS_C_5601-1987": "cp949", "GB2312": "gb2312", "GBK": "gbk", "cp936": "gbk", "GB18030": "gb18030", "Big5": "big5"}
+    for name, python in wide.items():
+        pairs = [bytes([a, b]) for a in range(128, 256) for b in range(256) if len(bytes([a, b]).decode(python, "replace")) == 1]
+        characters = [p for p in pairs if p.decode(python, "replace").isprintable() and "\ufffd" not in p.decode(python, "replace")]
+        text = b"".join(p for p in characters if not (name == "GB2312" and p == b"\xa3\xa7") and not (name == "EUC-KR" and p in (b"\xa2\xe6", b"\xa2\xe7")))
+        yield Case("UnicodeDecodeWithOffsets", {"input": raw(text, text[:1])}, {"input_encoding": name})
+        yield Case("UnicodeTranscode", {"input": raw(b"a" + text[-8:] + text[:1] + b" z")}, {"input_encoding": name, "output_encoding": "UTF-8", "errors": "ignore"})
+        yield Case("UnicodeDecode", {"input": raw(b"a" + text[:1] + b" z")}, {"input_encoding": name, "errors": "strict"})
+    yield Case("UnicodeDecode", {"input": raw("\U0001f600 \u00e9\u0080".encode("gb18030"))}, {"input_encoding": "GB18030"})
+    yield Case("UnicodeDecode", {"input": raw("\u4e02\u4e04".encode("euc_jp"))}, {"input_encoding": "EUC-JP"})
 
 
 def encodings():

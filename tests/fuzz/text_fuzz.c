@@ -116,8 +116,23 @@ static void characters(const char *encoding, struct mu_span s)
 	}
 }
 
+/* Ops do not encode in these. */
+static void characters_of_charset(const char *charset, struct mu_span s)
+{
+	const struct unicode_encoding *e = unicode_encoding_named(charset);
+
+	for (size_t n; e && s.len; s.data += n, s.len -= n) {
+		int32_t c;
+		n = unicode_next(e, s, &c);
+		if (!n || n > s.len || c < UNICODE_MALFORMED || c > UNICODE_LAST)
+			abort();
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const char *const charsets[] = {"windows-1255", "Shift_JIS", "EUC-JP",
+					       "EUC-KR",       "GB18030",   "Big5"};
 	static const char *const encodings[] = {"UTF-8",     "UTF-16-BE", "utf-16-le", "UTF-32-BE",
 						"UTF_32_LE", "US-ASCII",  "latin1"};
 	static const enum mu_dtype types[] = {MU_INT32, MU_INT64, MU_FLOAT, MU_DOUBLE};
@@ -130,6 +145,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	slice((struct mu_span){(const char *)data, size});
 	for (unsigned i = 0; i < MU_COUNT(encodings); i++)
 		characters(encodings[i], (struct mu_span){(const char *)data, size});
+	for (unsigned i = 0; i < MU_COUNT(charsets); i++)
+		characters_of_charset(charsets[i], (struct mu_span){(const char *)data, size});
 	kernels(text);
 	lines(text, whole.len);
 	for (unsigned i = 0; i < MU_COUNT(types); i++)

@@ -153,6 +153,40 @@ static void unicode_next__of_what_is_malformed__takes_what_may_begin_a_character
 	}
 }
 
+static void unicode_next__in_a_charset__gives_its_characters(void **state)
+{
+	static const struct {
+		const char *encoding;
+		struct mu_span text;
+		size_t taken;
+		int32_t character;
+	} cases[] = {
+	    {"ISO-8859-2", {"\xb1", 1}, 1, 0x105},
+	    {"windows-1252", {"\x80", 1}, 1, 0x20ac},
+	    {"windows-1252", {"\x81", 1}, 1, 0x81}, /* not in the charset */
+	    {"windows-1258", {"\x61\xcc", 2}, 1, 'a'},
+	    {"cp1255", {"\xe0\xc8", 2}, 1, 0x5d0}, /* an accent may follow */
+	    {"KOI8-R", {"\xc1z", 2}, 1, 0x430},
+	    {"Shift_JIS", {"\x82\xa0z", 3}, 2, 0x3042},
+	    {"Shift_JIS", {"\x82", 1}, 1, UNICODE_MALFORMED},
+	    {"Shift_JIS", {"\x82 ", 2}, 1, UNICODE_MALFORMED},
+	    {"EUC-JP", {"\x8f\xb0\xa1z", 4}, 3, 0x4e02},
+	    {"EUC-KR", {"\xb0\xa1", 2}, 2, 0xac00},
+	    {"EUC-KR", {"\xc8\xff", 2}, 2, UNICODE_MALFORMED},
+	    {"GBK", {"\x81\x40", 2}, 2, 0x4e02},
+	    {"gb18030", {"\x94\x39\xfc\x36", 4}, 4, 0x1f600},
+	    {"Big5", {"\xa4\x40", 2}, 2, 0x4e00},
+	};
+
+	for (size_t i = 0; i < MU_COUNT(cases); i++) {
+		int32_t c = 0;
+		const struct unicode_encoding *e = unicode_encoding_named(cases[i].encoding);
+		assert_non_null(e);
+		assert_int_equal(unicode_next(e, cases[i].text, &c), cases[i].taken);
+		assert_int_equal(c, cases[i].character);
+	}
+}
+
 static void unicode_encoding__of_another_name__is_not_known(void **state)
 {
 	assert_null(unicode_encoding_named("EBCDIC"));
@@ -217,6 +251,7 @@ int main(void)
 	    cmocka_unit_test(parse_tensor__of_a_large_shape_without_content__is_invalid),
 	    cmocka_unit_test(text_number__with_digits_behind_the_text__reads_the_text),
 	    cmocka_unit_test(unicode_next__of_what_is_malformed__takes_what_may_begin_a_character),
+	    cmocka_unit_test(unicode_next__in_a_charset__gives_its_characters),
 	    cmocka_unit_test(unicode_encoding__of_another_name__is_not_known),
 	    cmocka_unit_test(
 		json_example__with_an_int64_that_a_double_cannot_hold__is_exact_or_invalid),

@@ -2,6 +2,8 @@
 #include "task/kernels/text/unicode.h"
 
 #include <ctype.h>
+#include <iconv.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { BYTE_ORDER_MARK = 0xfeff };
@@ -12,6 +14,8 @@ struct unicode_encoding {
 	void (*put)(struct mu_buf *b, bool little, int32_t character);
 	bool little;    /* the lowest byte comes first */
 	unsigned marks; /* bytes of a byte order mark, which decides `little`; 0: none is known */
+	const char *charset; /* iconv decodes it, under this name; NULL: `next` does */
+	bool wide;           /* characters of the charset have up to MAX_CHARACTER_BYTES bytes */
 };
 
 static unsigned byte_at(struct mu_span s, size_t i)
@@ -150,13 +154,125 @@ static void put_latin(struct mu_buf *b, bool little, int32_t c)
 }
 
 static const struct unicode_encoding encodings[] = {
-    {"utf8", next_utf8, put_utf8, false, 0},       {"utf16be", next_utf16, put_utf16, false, 0},
-    {"utf16le", next_utf16, put_utf16, true, 0},   {"utf32be", next_utf32, put_utf32, false, 0},
-    {"utf32le", next_utf32, put_utf32, true, 0},   {"ascii", next_ascii, put_ascii, false, 0},
-    {"usascii", next_ascii, put_ascii, false, 0},  {"latin1", next_latin, put_latin, false, 0},
-    {"iso88591", next_latin, put_latin, false, 0}, {"utf16", next_utf16, put_utf16, false, 2},
-    {"utf32", next_utf32, put_utf32, false, 4},
+    {"utf8", next_utf8, put_utf8, false, 0, NULL, false},
+    {"utf16be", next_utf16, put_utf16, false, 0, NULL, false},
+    {"utf16le", next_utf16, put_utf16, true, 0, NULL, false},
+    {"utf32be", next_utf32, put_utf32, false, 0, NULL, false},
+    {"utf32le", next_utf32, put_utf32, true, 0, NULL, false},
+    {"ascii", next_ascii, put_ascii, false, 0, NULL, false},
+    {"usascii", next_ascii, put_ascii, false, 0, NULL, false},
+    {"latin1", next_latin, put_latin, false, 0, NULL, false},
+    {"iso88591", next_latin, put_latin, false, 0, NULL, false},
+    {"utf16", next_utf16, put_utf16, false, 2, NULL, false},
+    {"utf32", next_utf32, put_utf32, false, 4, NULL, false},
 };
+
+/* ---- charsets, which are only decoded: ops encode as UTF ---- */
+
+enum { MAX_CHARACTER_BYTES = 4 };
+
+/* The names of one charset are words.  For each of them iconv has the mapping of ICU, which
+ * TensorFlow uses, apart from characters for private use. */
+static const struct unicode_encoding charsets[] = {
+    {"iso88592 latin2", .charset = "ISO8859-2"},
+    {"iso88593 latin3", .charset = "ISO8859-3"},
+    {"iso88594 latin4", .charset = "ISO8859-4"},
+    {"iso88595", .charset = "ISO8859-5"},
+    {"iso88596", .charset = "ISO8859-6"},
+    {"iso88597", .charset = "ISO8859-7"},
+    {"iso88598", .charset = "ISO8859-8"},
+    {"iso88599 latin5", .charset = "ISO8859-9"},
+    {"iso885910 latin6", .charset = "ISO8859-10"},
+    {"iso885911", .charset = "ISO8859-11"},
+    {"iso885913", .charset = "ISO8859-13"},
+    {"iso885914", .charset = "ISO8859-14"},
+    {"iso885915 latin9", .charset = "ISO8859-15"},
+    {"windows1250 cp1250", .charset = "CP1250"},
+    {"windows1251 cp1251", .charset = "CP1251"},
+    {"windows1252 cp1252", .charset = "CP1252"},
+    {"windows1253 cp1253", .charset = "CP1253"},
+    {"windows1254 cp1254", .charset = "CP1254"},
+    {"windows1255 cp1255", .charset = "CP1255"},
+    {"windows1256 cp1256", .charset = "CP1256"},
+    {"windows1257 cp1257", .charset = "CP1257"},
+    {"windows1258 cp1258", .charset = "CP1258"},
+    {"windows874 tis620", .charset = "CP874"},
+    {"koi8r", .charset = "KOI8-R"},
+    {"koi8u", .charset = "KOI8-U"},
+    {"shiftjis sjis cp932 windows31j", .wide = true, .charset = "CP932"},
+    {"eucjp", .wide = true, .charset = "EUC-JP-MS"},
+    {"euckr", .wide = true, .charset = "EUC-KR"},
+    {"windows949 ksc56011987", .wide = true, .charset = "UHC"},
+    {"gb2312", .wide = true, .charset = "EUC-CN"},
+    {"gbk cp936", .wide = true, .charset = "GBK"},
+    {"gb18030", .wide = true, .charset = "GB18030"},
+    {"big5", .wide = true, .charset = "BIG5"}};
+
+/* Opened when the charset is first named.  The lock guards them: each call changes one. */
+static pthread_mutex_t converters_lock = PTHREAD_MUTEX_INITIALIZER;
+static iconv_t converters[MU_COUNT(charsets)];
+
+static bool has_word(const char *words, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *p = words; n && (p = strstr(p, word)); p += n)
+		if ((p == words || p[-1] == ' ') && (!p[n] || p[n] == ' '))
+			return true;
+	return false;
+}
+
+/* NULL: unknown, or the module of glibc that has the mapping is not installed. */
+static const struct unicode_encoding *charset_named(const char *name)
+{
+	const struct unicode_encoding *e = charsets, *end = e + MU_COUNT(charsets);
+
+	while (e < end && !has_word(e->name, name))
+		e++;
+	if (e == end)
+		return NULL;
+	iconv_t *cd = &converters[e - charsets];
+	pthread_mutex_lock(&converters_lock);
+	if (!*cd)
+		*cd = iconv_open("UCS-4LE", e->charset);
+	if (*cd == (iconv_t)-1)
+		e = NULL;
+	pthread_mutex_unlock(&converters_lock);
+	return e;
+}
+
+/* True if the n bytes are one character. */
+static bool convert(iconv_t cd, const char *s, size_t n, int32_t *character)
+{
+	int32_t out[4];
+	char *from = (char *)s, *to = (char *)out;
+	size_t left = sizeof out;
+
+	iconv(cd, NULL, NULL, NULL, NULL);
+	if (iconv(cd, &from, &n, &to, &left) == (size_t)-1 || n)
+		return false;
+	iconv(cd, NULL, NULL, &to, &left); /* a letter that it keeps, as an accent may follow */
+	*character = out[0];
+	return sizeof out - left == sizeof *out;
+}
+
+static size_t next_of_charset(const struct unicode_encoding *e, struct mu_span s,
+			      int32_t *character)
+{
+	size_t longest = e->wide ? MAX_CHARACTER_BYTES : 1, n = 1;
+	unsigned first = byte_at(s, 0);
+
+	longest = s.len < longest ? s.len : longest;
+	/* ICU has control characters where a charset of single bytes has none. */
+	*character = first < (e->wide ? 0x80 : 0xa0) ? (int32_t)first : UNICODE_MALFORMED;
+	if (first < 0x80)
+		return 1;
+	pthread_mutex_lock(&converters_lock);
+	while (n <= longest && !convert(converters[e - charsets], s.data, n, character))
+		n++;
+	pthread_mutex_unlock(&converters_lock);
+	return n <= longest ? n : longest > 1 && byte_at(s, 1) >= 0x80 ? 2 : 1;
+}
 
 const struct unicode_encoding *unicode_encoding_named(const char *name)
 {
@@ -174,7 +290,7 @@ const struct unicode_encoding *unicode_encoding_named(const char *name)
 	for (size_t i = 0; i < MU_COUNT(encodings); i++)
 		if (strcmp(encodings[i].name, plain) == 0)
 			return &encodings[i];
-	return NULL;
+	return charset_named(plain);
 }
 
 const struct unicode_encoding *unicode_byte_order(const struct unicode_encoding *e,
@@ -194,10 +310,11 @@ const struct unicode_encoding *unicode_byte_order(const struct unicode_encoding 
 
 size_t unicode_next(const struct unicode_encoding *e, struct mu_span text, int32_t *character)
 {
-	return e->next(text, e->little, character);
+	return e->charset ? next_of_charset(e, text, character)
+			  : e->next(text, e->little, character);
 }
 
 void unicode_put(const struct unicode_encoding *e, struct mu_buf *b, int32_t character)
 {
-	e->put(b, e->little, character);
+	(e->put ? e->put : put_ascii)(b, e->little, character);
 }

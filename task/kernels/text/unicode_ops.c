@@ -48,13 +48,8 @@ static int read_encoding(const struct kernel_call *c, const char *attr,
 	const char *name = args_attr_string(c->node, attr, "");
 
 	*out = unicode_encoding_named(name);
-	return *out
-		   ? 0
-		   : mu_invalid(
-			 err,
-			 "Could not create converter for input encoding: %.64s; known here are "
-			 "UTF-8, UTF-16 and UTF-32 (also with -BE or -LE), US-ASCII and ISO-8859-1",
-			 name);
+	return *out ? 0
+		    : mu_invalid(err, "Could not create converter for input encoding: %.64s", name);
 }
 
 /* A character as the policy has it; false: it is left out, or err says that the step fails. */
