@@ -4,25 +4,28 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/log.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/random/node_state.h"
 #include "task/kernels/text/tensor_text.h"
 
-static void put_tensor(struct mu_buf *b, const struct mu_tensor *t, int64_t most)
-{
-	int64_t n = t->shape.count, shown = most < 0 || most > n ? n : most;
+enum { LONGEST_MESSAGE = 4096, LONGEST_PRINT = 1 << 20 };
 
-	for (int64_t i = 0; i < shown && b->len < 4096; i++) {
-		if (i)
-			mu_buf_putc(b, ' ');
-		tensor_text_element(b, t, i);
+/* Tensors in brackets, `before` each; the first is input 1. */
+static void put_tensors(struct mu_buf *b, const struct kernel_call *c, const char *before,
+			size_t longest)
+{
+	for (unsigned i = 1; i < c->n_in; i++) {
+		mu_buf_printf(b, "%s[", before);
+		tensor_text_first(b, kernel_in(c, i), args_attr_int(c->node, "summarize", 3),
+				  longest);
+		mu_buf_puts(b, "]");
 	}
-	if (shown < n)
-		mu_buf_puts(b, "...");
 }
 
 static int assert_true(struct kernel_call *c, struct mu_err *err)
@@ -34,62 +37,109 @@ static int assert_true(struct kernel_call *c, struct mu_err *err)
 				  mu_shape_str(&kernel_in(c, 0)->shape));
 	if (*MU_DATA(bool, kernel_in(c, 0)))
 		return 0;
-	for (unsigned i = 1; i < c->n_in; i++) {
-		mu_buf_puts(&b, " [");
-		put_tensor(&b, kernel_in(c, i), args_attr_int(c->node, "summarize", 3));
-		mu_buf_puts(&b, "]");
-	}
+	put_tensors(&b, c, " ", LONGEST_MESSAGE);
 	return mu_invalid(err, "assertion failed:%s", b.data ? b.data : "");
+}
+
+/* One write, so that lines of the log do not come between. */
+static void write_text(int fd, const struct mu_buf *b)
+{
+	if (write(fd, b->data, b->len) < 0)
+		return;
+}
+
+/* ---- Print ---- */
+
+struct print_count {
+	struct resource base;
+	_Atomic int64_t n;
+};
+
+static void print_count_free(struct resource *r)
+{
+	free(MU_CONTAINER(r, struct print_count, base));
+}
+
+static const struct resource_type print_count_type = {"print count", .free = print_count_free};
+
+static struct resource *print_count_new(void *node, struct mu_err *err)
+{
+	struct print_count *p = MU_NEW(struct print_count);
+
+	resource_init(&p->base, &print_count_type);
+	return &p->base;
 }
 
 static int print(struct kernel_call *c, struct mu_err *err)
 {
+	int64_t first_n = args_attr_int(c->node, "first_n", -1);
+	struct resource *r;
 	MU_AUTO_BUF b = {0};
 
-	mu_buf_puts(&b, args_attr_string(c->node, "message", ""));
-	for (unsigned i = 1; i < c->n_in; i++) {
-		mu_buf_puts(&b, "[");
-		put_tensor(&b, kernel_in(c, i), args_attr_int(c->node, "summarize", 3));
-		mu_buf_puts(&b, "]");
-	}
-	mu_info("print", "%s: %s", c->node->name, b.data ? b.data : "");
 	kernel_out_take(c, 0, mu_tensor_ref(kernel_in(c, 0)));
+	if (first_n >= 0) {
+		MU_RETURN_IF_ERROR(
+		    node_state_find(c->state, c, "", &print_count_type, print_count_new, &r, err));
+		if (atomic_fetch_add(&MU_CONTAINER(r, struct print_count, base)->n, 1) >= first_n)
+			return 0;
+	}
+	mu_buf_puts(&b, args_attr_string(c->node, "message", ""));
+	put_tensors(&b, c, "", LONGEST_PRINT);
+	mu_buf_putc(&b, '\n');
+	write_text(STDERR_FILENO, &b);
 	return 0;
 }
 
-static int append_to_file(const char *path, const char *text, const char *end, struct mu_err *err)
+/* ---- PrintV2 ---- */
+
+static int append_to_file(const char *path, const struct mu_buf *b, struct mu_err *err)
 {
 	FILE *f = fopen(path, "a");
-	bool written = f && fputs(text, f) >= 0 && fputs(end, f) >= 0;
+	bool written = f && fwrite(b->data, 1, b->len, f) == b->len;
 
 	if (f && fclose(f))
 		written = false;
 	return written ? 0 : mu_fail_errno(err, errno, "%s", path);
 }
 
-/* All of them are the log of the task. */
-static const char *const log_streams[] = {"stdout", "stderr", "log(info)", "log(warning)",
-					  "log(error)"};
+static void write_log(enum mu_log_level level, struct mu_buf *b)
+{
+	size_t n = b->len && b->data[b->len - 1] == '\n' ? b->len - 1 : b->len;
+
+	mu_log(level, "print", "%.*s", (int)n, n ? b->data : "");
+}
 
 static int print_v2(struct kernel_call *c, struct mu_err *err)
 {
-	MU_AUTO_FREE char *text = NULL;
-
+	static const char *const streams[] = {"stdout",       "stderr",     "log(info)",
+					      "log(warning)", "log(error)", NULL};
 	const char *stream = args_attr_string(c->node, "output_stream", "stderr");
-	const char *end = args_attr_string(c->node, "end", "\n");
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int i = mu_word_index(stream, streams);
+	MU_AUTO_BUF b = {0};
 
-	MU_RETURN_IF_ERROR(args_string(c, 0, &text, err));
 	if (strncmp(stream, "file://", 7) == 0)
-		return append_to_file(stream + 7, text, end, err);
-	for (size_t i = 0; i < MU_COUNT(log_streams); i++)
-		if (strcmp(stream, log_streams[i]) == 0) {
-			mu_info("print", "%s", text);
-			return 0;
-		}
-	return mu_invalid(err,
-			  "Unknown output stream: %s, Valid streams are: stdout stderr log(info) "
-			  "log(warning) log(error)",
-			  stream);
+		stream += 7;
+	else if (i < 0)
+		stream = "";
+	if (!*stream)
+		return mu_invalid(
+		    err,
+		    "Unknown output stream: %s, Valid streams are: stdout stderr log(info) "
+		    "log(warning) log(error)",
+		    args_attr_string(c->node, "output_stream", ""));
+	if (in->shape.rank)
+		return mu_invalid(err, "Input is expected to be scalar, but got %s",
+				  mu_shape_str(&in->shape));
+	mu_buf_put(&b, elems_span(in, 0).data, elems_span(in, 0).len);
+	mu_buf_puts(&b, args_attr_string(c->node, "end", "\n"));
+	if (i < 0)
+		return append_to_file(stream, &b, err);
+	if (i < 2)
+		write_text(i ? STDERR_FILENO : STDOUT_FILENO, &b);
+	else
+		write_log((enum mu_log_level)(MU_INFO + i - 2), &b);
+	return 0;
 }
 
 /* The template with a tensor in each placeholder's place. */
@@ -243,8 +293,10 @@ static int as_string(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Assert", .run = assert_true}, {"Print", .run = print},
-    {"PrintV2", .run = print_v2},   {"StringFormat", .run = string_format},
+    {"Assert", .run = assert_true},
+    {"Print", .run = print, .prepare = node_state_prepare, .release = node_state_release},
+    {"PrintV2", .run = print_v2},
+    {"StringFormat", .run = string_format},
     {"AsString", .run = as_string},
 };
 KERNEL_TABLE(text_print, rows)

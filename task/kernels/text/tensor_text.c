@@ -44,16 +44,15 @@ void tensor_text_element(struct mu_buf *b, const struct mu_tensor *t, int64_t i)
 		convert(MU_INT64, &k, t->dtype, at, 1);
 		mu_buf_printf(b, t->dtype == MU_UINT64 ? "%" PRIu64 : "%" PRId64, k);
 	} else {
-		mu_buf_puts(b, mu_dtype_name(t->dtype));
+		mu_buf_putc(b, '?');
 	}
 }
 
-/* In quotes; what would break the line is written as C writes it. */
-static void put_quoted(struct mu_buf *b, struct mu_span s)
+/* What would break the line is written as C writes it. */
+static void put_escaped(struct mu_buf *b, struct mu_span s)
 {
 	static const char plain[] = "\n\r\t\"'\\", letter[] = "nrt\"'\\";
 
-	mu_buf_putc(b, '"');
 	for (size_t i = 0; i < s.len; i++) {
 		char c = s.data[i];
 		const char *known = c ? strchr(plain, c) : NULL;
@@ -64,8 +63,58 @@ static void put_quoted(struct mu_buf *b, struct mu_span s)
 		else
 			mu_buf_putc(b, c);
 	}
-	mu_buf_putc(b, '"');
 }
+
+/* ---- the first elements ---- */
+
+struct first_elements {
+	struct mu_buf *b;
+	const struct mu_tensor *t;
+	int64_t at, n;
+	size_t longest;
+};
+
+static bool is_done(const struct first_elements *f)
+{
+	return f->at >= f->n || f->b->len >= f->longest;
+}
+
+static void put_first(struct first_elements *f, int d)
+{
+	const struct mu_shape *s = &f->t->shape;
+
+	for (int64_t i = 0; i < s->dim[d] && !is_done(f); i++) {
+		bool last = d == s->rank - 1;
+		mu_buf_puts(f->b, !last ? "[" : i ? " " : "");
+		if (!last)
+			put_first(f, d + 1);
+		else if (f->t->dtype == MU_STRING)
+			put_escaped(f->b, elems_span(f->t, f->at++));
+		else
+			tensor_text_element(f->b, f->t, f->at++);
+		if (!last)
+			mu_buf_putc(f->b, ']');
+		else if (d && i + 1 < s->dim[d] && is_done(f))
+			mu_buf_puts(f->b, "...");
+	}
+}
+
+void tensor_text_first(struct mu_buf *b, const struct mu_tensor *t, int64_t n, size_t longest)
+{
+	int64_t all = t->shape.count;
+	struct mu_tensor flat = *t;
+
+	if (t->dtype == MU_BOOL && !n) /* as TensorFlow does */
+		return;
+	if (!t->shape.rank || mu_dtype_is_complex(t->dtype))
+		flat.shape = mu_shape_vec(all);
+	struct first_elements f = {b, &flat, 0, n < 0 || n > all ? all : n, longest};
+	put_first(&f, 0);
+	if (f.at < all)
+		mu_buf_puts(b, "...");
+}
+
+/* ---- the first and last elements of each dimension ---- */
 
 /* Between two elements of dimension d: the deeper they are, the more lines. */
 static void put_space(struct mu_buf *b, int d, int rank)
@@ -82,10 +131,13 @@ static void put_nested(struct mu_buf *b, const struct mu_tensor *t, int64_t ends
 	int64_t n, each = 1;
 
 	if (d == s->rank) {
-		if (t->dtype == MU_STRING)
-			put_quoted(b, elems_span(t, at));
-		else
+		if (t->dtype == MU_STRING) {
+			mu_buf_putc(b, '"');
+			put_escaped(b, elems_span(t, at));
+			mu_buf_putc(b, '"');
+		} else {
 			tensor_text_element(b, t, at);
+		}
 		return;
 	}
 	n = s->dim[d];

@@ -102,6 +102,17 @@ def tied_loops():
     compare_each("tied loops", *both(lambda c: c.run("tied_loops") | c.run("variants")))
 
 
+def prints():
+    """Print, PrintV2 and Assert: texts in files, in errors and in the task's output"""
+    def run(cluster):
+        answer = cluster.run("prints")
+        log = (cluster.folder / "worker0.log").read_bytes().decode("latin-1")
+        log = re.sub(r"\d\d:\d\d:\d\d\.\d+Z .*\n", "", log)  # ours, of other events
+        return answer, log[log.index("<<\n"):log.index(">>\n")].splitlines()
+
+    close(*both(run, ps=1, worker=1))
+
+
 def mixed():
     """the same where one task is of the other kind: ours among stock's, stock's among ours"""
     stock = None
@@ -197,4 +208,4 @@ def trainers_for_1():
             raise Different(f"a trainer of several files ended with {task.returncode}: {job.said(task, 'err')}")
 
 
-CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, debugger, loops, gradients, tied_loops, mixed, servers, python_functions, several_cpus, cluster_specs, collectives, joins, forks, older_python, leaves_open, trainers_for_1]
+CASES = [sessions, lifetimes, raw, broken_graphs, cost_graphs, debugger, loops, gradients, tied_loops, prints, mixed, servers, python_functions, several_cpus, cluster_specs, collectives, joins, forks, older_python, leaves_open, trainers_for_1]
