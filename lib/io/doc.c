@@ -240,7 +240,9 @@ struct mu_doc_node *mu_doc_add_copy(struct mu_doc *d, struct mu_doc_node *parent
 	n->i = from->i;
 	n->f = from->f;
 	n->len = from->len;
-	n->text = from->len ? mu_arena_strndup(&d->arena, from->text, from->len) : "";
+	n->text = !from->len       ? ""
+		  : from->doc == d ? from->text
+				   : mu_arena_strndup(&d->arena, from->text, from->len);
 	mu_doc_each(from, c) mu_doc_add_copy(d, n, c->key, c);
 	return n;
 }

@@ -189,24 +189,28 @@ static int merge_fail(const struct reader *r, const struct mu_doc_node *from, st
 		       from->line, what, key);
 }
 
-/* Adds the keys of the map `from` that `map` does not have.  kubectl lets a merge key replace keys
- * above it, and other parsers do not: such a file is refused. */
-static int merge_map(struct reader *r, struct mu_doc_node *map, unsigned n_above,
+/* Whether a key of a map is above its merge key. */
+static char above[] = "above", below[] = "below";
+
+/* Adds the keys of the map `from` that `map` does not have; `keys` are those of `map`.  kubectl
+ * lets a merge key replace keys above it, and other parsers do not: such a file is refused. */
+static int merge_map(struct reader *r, struct mu_doc_node *map, struct mu_map *keys,
 		     const struct mu_doc_node *from, struct mu_err *err)
 {
 	if (from->kind != MU_DOC_MAP)
 		return merge_fail(r, from, err, "takes a map or a list of maps", "");
 	mu_doc_each(from, c)
 	{
-		struct mu_doc_node *at = map->first;
-		unsigned i = 0;
-		for (; at && strcmp(at->key, c->key) != 0; at = at->next)
-			i++;
-		if (at && i < n_above)
+		const char *place = mu_map_get(keys, c->key);
+		struct mu_doc_node *copy;
+		if (place == above)
 			return merge_fail(r, from, err, "must be above ", c->key);
-		int rc = at ? 0 : add_copy(r, map, c->key, c->line, c, &at, err);
+		if (place)
+			continue;
+		int rc = add_copy(r, map, c->key, c->line, c, &copy, err);
 		if (rc)
 			return rc;
+		mu_map_put(keys, c->key, below);
 	}
 	return 0;
 }
@@ -215,19 +219,21 @@ static int merge_map(struct reader *r, struct mu_doc_node *map, unsigned n_above
 static int merge_all(struct reader *r, struct mu_doc_node *map, const struct merge *merge,
 		     struct mu_err *err)
 {
-	const struct mu_doc_node *value = merge->value.first;
+	const struct mu_doc_node *value = merge->value.first, *from = value;
+	struct mu_map keys;
+	unsigned i = 0;
+	int rc = 0;
 
 	if (!value)
 		return 0;
-	if (value->kind != MU_DOC_LIST)
-		return merge_map(r, map, merge->n_above, value, err);
-	mu_doc_each(value, from)
-	{
-		int rc = merge_map(r, map, merge->n_above, from, err);
-		if (rc)
-			return rc;
-	}
-	return 0;
+	if (value->kind == MU_DOC_LIST)
+		from = value->first;
+	mu_map_init(&keys);
+	mu_doc_each(map, c) mu_map_put(&keys, c->key, i++ < merge->n_above ? above : below);
+	for (; from && !rc; from = from->next)
+		rc = merge_map(r, map, &keys, from, err);
+	mu_map_fini(&keys);
+	return rc;
 }
 
 static int check_tag(const struct reader *r, const char *tag, unsigned line, struct mu_err *err)

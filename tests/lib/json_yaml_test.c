@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "lib/io/json.h"
 #include "lib/io/yaml.h"
@@ -100,6 +102,48 @@ static void yaml__merge_keys__add_what_the_map_does_not_set(void **state)
 		mu_json_write(&out, mu_doc_key(d->root, "d"));
 		assert_string_equal(out.data, cases[i][1]);
 	}
+}
+
+/* Processor time to read a map of many keys, and `more`. */
+static double time_to_read(const char *more)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+	MU_AUTO_BUF text = {0};
+
+	mu_buf_puts(&text, "a: &a {");
+	for (int i = 0; i < 20000; i++)
+		mu_buf_printf(&text, "a_rather_long_key_%d: 1, ", i);
+	mu_buf_printf(&text, "}\n%s", more);
+	clock_t start = clock();
+	assert_ok(mu_yaml_parse(&d, mu_buf_span(&text), "t.yaml", &err), &err);
+	return (double)(clock() - start) / CLOCKS_PER_SEC;
+}
+
+static void yaml__merge_key_with_many_keys__takes_little_longer_than_the_map(void **state)
+{
+	double alone = time_to_read("");
+
+	assert_true(time_to_read("b: {<<: [*a, *a]}\n") < 0.2 + 10 * alone);
+}
+
+static void yaml__with_aliases_of_a_long_text__copies_none(void **state)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+	MU_AUTO_BUF text = {0};
+	struct rusage before, after;
+
+	mu_buf_puts(&text, "a: &a \"");
+	for (int i = 0; i < 100000; i++)
+		mu_buf_putc(&text, 'x');
+	mu_buf_puts(&text, "\"\nb: [");
+	for (int i = 0; i < 20000; i++)
+		mu_buf_puts(&text, "*a, ");
+	mu_buf_puts(&text, "]\n");
+	getrusage(RUSAGE_SELF, &before);
+	assert_ok(mu_yaml_parse(&d, mu_buf_span(&text), "t.yaml", &err), &err);
+	getrusage(RUSAGE_SELF, &after);
+	assert_true(after.ru_maxrss - before.ru_maxrss < 500 << 10); /* KiB; copies take 2 GB */
+	assert_int_equal(mu_doc_key(d->root, "b")->n, 20000);
 }
 
 static void yaml__with_exponential_aliases__is_rejected_at_once(void **state)
@@ -403,6 +447,8 @@ int main(void)
 	    cmocka_unit_test(yaml__of_all_kinds__becomes_the_json_that_kubectl_sends),
 	    cmocka_unit_test(yaml__that_is_wrong__names_file_and_line),
 	    cmocka_unit_test(yaml__merge_keys__add_what_the_map_does_not_set),
+	    cmocka_unit_test(yaml__merge_key_with_many_keys__takes_little_longer_than_the_map),
+	    cmocka_unit_test(yaml__with_aliases_of_a_long_text__copies_none),
 	    cmocka_unit_test(yaml__with_exponential_aliases__is_rejected_at_once),
 	    cmocka_unit_test(yaml_and_json__nested_too_deep__are_invalid),
 	    cmocka_unit_test(json__of_all_kinds__is_read),
