@@ -188,7 +188,7 @@ static void *http_serve(void *arg)
 		int64_t now;
 
 		if (poll(p, MU_COUNT(p), poll_timeout_ms(h, paused)) < 0 && errno != EINTR)
-			return NULL;
+			usleep(ACCEPT_BACKOFF_MS * 1000); /* ENOMEM */
 		if (p[0].revents)
 			return NULL;
 		now = mu_clock_ms();

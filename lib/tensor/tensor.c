@@ -245,7 +245,7 @@ int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_sh
 			       "out of memory for a tensor of shape %s and type %s",
 			       mu_shape_str(shape), mu_dtype_name(dtype));
 	atomic_init(&b->refs, 1);
-	atomic_init(&b->exported, 0);
+	atomic_init(&b->remote_refs, 0);
 	b->dtype = dtype;
 	b->size = bytes;
 	b->count = shape->count;
@@ -271,7 +271,7 @@ void mu_tensor_wrap(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_
 	struct mu_tbuf *b = MU_NEW(struct mu_tbuf);
 
 	atomic_init(&b->refs, 1);
-	atomic_init(&b->exported, 0);
+	atomic_init(&b->remote_refs, 0);
 	b->dtype = dtype;
 	b->count = shape->count;
 	b->size = (size_t)shape->count * element_size(dtype);

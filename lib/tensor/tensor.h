@@ -95,7 +95,7 @@ struct mu_handle {
 
 struct mu_tbuf {
 	_Atomic uint32_t refs;
-	_Atomic uint32_t exported; /* of these, references of other tasks that map the memory */
+	_Atomic uint32_t remote_refs; /* of these, references for other tasks */
 	enum mu_dtype dtype;
 	bool device; /* GPU memory: the host must not dereference the address */
 	size_t size; /* bytes at data */
@@ -165,10 +165,20 @@ static inline bool mu_tensor_is_own(const struct mu_tensor *t)
 {
 	return mu_tensor_is_sole(t) && !t->buf->owner;
 }
-/* True if another task maps the memory.  Then an update must write to a new buffer. */
-static inline bool mu_tensor_is_exported(const struct mu_tensor *t)
+/* Marks a reference that the caller holds for another task, which maps the memory or waits for its
+ * bytes.  While there are any, an update must write to a new buffer. */
+static inline void mu_tensor_add_remote_ref(const struct mu_tensor *t)
 {
-	return atomic_load_explicit(&t->buf->exported, memory_order_acquire) != 0;
+	atomic_fetch_add_explicit(&t->buf->remote_refs, 1, memory_order_relaxed);
+}
+static inline void mu_tensor_unref_remote(struct mu_tensor *t)
+{
+	atomic_fetch_sub_explicit(&t->buf->remote_refs, 1, memory_order_release);
+	mu_tensor_unref(t);
+}
+static inline bool mu_tensor_has_remote_refs(const struct mu_tensor *t)
+{
+	return atomic_load_explicit(&t->buf->remote_refs, memory_order_acquire) != 0;
 }
 size_t mu_tensor_bytes(const struct mu_tensor *t); /* payload, strings included */
 

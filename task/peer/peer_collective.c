@@ -63,9 +63,9 @@ static int read_tensors(struct collective_part *out, struct mu_span shape, struc
 	if (!rc &&
 	    (out->tensor.dtype != out->dtype || !mu_shape_eq(&out->tensor.shape, &out->shape))) {
 		mu_tensor_unref(&out->tensor);
-		rc =
-		    mu_fail(err, MU_INVALID_ARGUMENT,
-			    "the tensor of a collective op has not the type and shape of its part");
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "the tensor of a collective op does not have the type and shape that "
+			     "its message names");
 	}
 	return rc;
 }
@@ -126,10 +126,10 @@ static bool send_part(void *ctx, int64_t id, const struct collective_part *part,
 
 static void cancel_part(void *ctx, int64_t id)
 {
-	struct peer *leader = find_leader(ctx);
-
-	if (!leader->local)
-		peer_grpc_drop_step(leader, id);
+	/* Another task may be the leader since the part was sent. */
+	for (unsigned i = 0; i < peers_count(ctx); i++)
+		if (!peers_at(ctx, i)->local)
+			peer_grpc_drop_step(peers_at(ctx, i), id);
 }
 
 struct probe {

@@ -76,6 +76,13 @@ static void drop_first(struct stream_conn *c)
 	c->spent = o;
 }
 
+static void frame_free(struct outgoing_frame *o)
+{
+	if (mu_tensor_is_set(&o->tensor))
+		mu_tensor_unref_remote(&o->tensor);
+	free(o);
+}
+
 static void unlock(struct stream_conn *c)
 {
 	struct outgoing_frame *spent = c->spent, *next;
@@ -84,8 +91,7 @@ static void unlock(struct stream_conn *c)
 	pthread_mutex_unlock(&c->lock);
 	for (; spent; spent = next) {
 		next = spent->next;
-		mu_tensor_unref(&spent->tensor);
-		free(spent);
+		frame_free(spent);
 	}
 }
 
@@ -276,7 +282,8 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 {
 	bool is_small = payload < COPY_BELOW;
 	/* A full socket delays the frame.  Its tensor may be the value of a reference variable,
-	 * which a later node of the step updates in place. */
+	 * which a later node of the step updates in place: a small one is copied here; a large one
+	 * has a remote reference, so that the update writes to a new buffer. */
 	struct mu_span copied =
 	    is_small && payload ? (struct mu_span){t->data, payload} : MU_SPAN("");
 	struct outgoing_frame *o = new_out(frame, copied);
@@ -285,6 +292,7 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 	if (!is_small) {
 		o->payload = payload;
 		o->tensor = *t;
+		mu_tensor_add_remote_ref(t);
 	} else if (t) {
 		mu_tensor_unref(t);
 	}
@@ -298,8 +306,7 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 	}
 	unlock(c);
 	if (broken) {
-		mu_tensor_unref(&o->tensor);
-		free(o);
+		frame_free(o);
 		stream_lost(err, c);
 		return -MU_UNAVAILABLE;
 	}

@@ -76,19 +76,21 @@ static int dial_tcp(const char *host, int port, struct mu_err *err)
 	int fd = -1, bad, e = 0;
 
 	if (!*host || !port)
-		return mu_fail(err, MU_UNAVAILABLE, "it does not listen for streams on this host");
+		return mu_fail(err, MU_UNAVAILABLE, "the task offers no TCP port for streams");
 	snprintf(service, sizeof(service), "%d", port);
 	bad = getaddrinfo(host, service, &hints, &list);
 	if (bad)
 		return mu_fail(err, MU_UNAVAILABLE, "%s: %s", host, gai_strerror(bad));
 	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
 		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (fd < 0)
+		if (fd < 0) {
+			e = errno;
 			continue;
+		}
 		limit_wait(fd);
 		if (!connect(fd, a->ai_addr, a->ai_addrlen))
 			break;
-		e = errno;
+		e = errno == EINPROGRESS ? ETIMEDOUT : errno; /* the former at the send timeout */
 		close(fd);
 		fd = -1;
 	}
@@ -115,16 +117,18 @@ static int exchange_hello(struct stream_conn *c, const struct stream_offer *o, s
 	if (rc)
 		return rc;
 	if (stream_io_get_all(c, header, sizeof(header), until))
-		return mu_fail(err, MU_UNAVAILABLE, "its stream does not answer");
+		return mu_fail(err, MU_UNAVAILABLE, "the task did not answer HELLO");
 	rc = stream_header_parse(&answer, header, err);
 	if (rc)
 		return rc;
 	if (answer.type != STREAM_WELCOME || answer.payload_len ||
 	    stream_io_get_all(c, head, answer.head_len, until))
-		return mu_fail(err, MU_UNAVAILABLE, "its stream replies with an unexpected frame");
+		return mu_fail(err, MU_UNAVAILABLE,
+			       "the task answered HELLO with an unexpected frame");
 	rc = stream_hello_parse(&peer_hello, (struct mu_span){head, answer.head_len}, err);
 	if (!rc && (strcmp(peer_hello.task, p->task) || peer_hello.mine != o->incarnation))
-		rc = mu_fail(err, MU_UNAVAILABLE, "its stream belongs to %s", peer_hello.task);
+		rc = mu_fail(err, MU_UNAVAILABLE, "the stream at this address belongs to %s",
+			     peer_hello.task);
 	if (!rc)
 		rc = stream_conn_on_hello(c, answer.flags, &peer_hello, err);
 	return rc;

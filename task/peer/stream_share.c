@@ -48,8 +48,7 @@ static struct stream_exporter *past;
 
 static void free_export(struct export *l)
 {
-	atomic_fetch_sub_explicit(&l->tensor.buf->exported, 1, memory_order_release);
-	mu_tensor_unref(&l->tensor);
+	mu_tensor_unref_remote(&l->tensor);
 	free(l);
 }
 
@@ -129,7 +128,7 @@ struct shm_handle exporter_add(struct stream_exporter *l, struct mu_tensor *t)
 	struct shm_handle handle = {0};
 
 	arena_offset(t->data, &handle.offset);
-	atomic_fetch_add_explicit(&t->buf->exported, 1, memory_order_relaxed);
+	mu_tensor_add_remote_ref(t);
 	export->tensor = *t;
 	*t = (struct mu_tensor){0};
 	pthread_mutex_lock(&l->lock);
@@ -153,6 +152,8 @@ bool exporter_remove(struct stream_exporter *l, uint64_t id)
 
 int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_err *err)
 {
+	if (ids.len % sizeof(uint64_t))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a list of returned tensors is truncated");
 	for (; ids.len >= sizeof(uint64_t); ids.data += 8, ids.len -= 8) {
 		uint64_t id;
 
@@ -166,7 +167,7 @@ int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_e
 	return 0;
 }
 
-size_t exporter_bytes(struct stream_exporter *l)
+size_t exporter_count(struct stream_exporter *l)
 {
 	size_t n;
 

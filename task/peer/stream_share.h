@@ -29,7 +29,7 @@ struct shm_handle exporter_add(struct stream_exporter *l, struct mu_tensor *t);
 bool exporter_remove(struct stream_exporter *l, uint64_t id);
 /* Releases returned tensors; ids have 8 bytes each. */
 int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_err *err);
-size_t exporter_bytes(struct stream_exporter *l);
+size_t exporter_count(struct stream_exporter *l);
 
 /* Returns a tensor of `bytes` bytes that is not used any more (stream_conn_return). */
 typedef void (*import_release_fn)(struct stream_conn *c, uint64_t id, size_t bytes);

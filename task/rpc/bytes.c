@@ -60,7 +60,7 @@ static void unref_tensor(void *p)
 	struct mu_tensor *t = p;
 
 	mu_tsan_acquire(t);
-	mu_tensor_unref(t);
+	mu_tensor_unref_remote(t);
 	free(t);
 }
 
@@ -72,6 +72,7 @@ static grpc_slice payload_slice(const struct mu_tensor *t, size_t len)
 		return grpc_slice_from_copied_buffer(t->data, len);
 	reference = MU_NEW(struct mu_tensor);
 	*reference = mu_tensor_ref(t);
+	mu_tensor_add_remote_ref(t);
 	mu_tsan_release(reference);
 	return grpc_slice_new_with_user_data(t->data, len, unref_tensor, reference);
 }

@@ -23,7 +23,7 @@ static int frame_declare(struct frame_walk *w, struct exec_node *p, struct mu_er
 			e->extra[p - e->nodes].child = i;
 			return 0;
 		}
-	if (e->frames[p->frame].depth + 1 == MAX_FRAME_DEPTH)
+	if (e->frames[p->frame].depth == MAX_FRAME_DEPTH)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "while loops nest deeper than %d at '%s'",
 			       MAX_FRAME_DEPTH, p->node->name);
 	if (e->n_frames == w->cap_frames) {

@@ -276,8 +276,20 @@ static void frame_leave(struct work *w, const struct exec_node *n, struct iterat
 			struct value *out)
 {
 	struct frame *f = it->frame;
+	bool is_live = false;
 
 	pthread_mutex_lock(&f->lock);
+	for (unsigned i = 0; i < f->n_live; i++)
+		is_live = is_live || f->live_exits[i] == n;
+	if (is_live) {
+		struct mu_err err;
+
+		pthread_mutex_unlock(&f->lock);
+		mu_fail(&err, MU_INVALID_ARGUMENT, "Exit has values in two iterations of '%s'",
+			f->info->name);
+		step_fail(w->step, n->node, &err);
+		return;
+	}
 	if (f->n_live == f->cap_live) {
 		f->cap_live = f->cap_live ? f->cap_live * 2 : 8;
 		f->live_exits = mu_xrealloc(f->live_exits, f->cap_live * sizeof *f->live_exits);

@@ -296,6 +296,34 @@ static void while_loop__runs_until_its_condition_fails(void **state)
 	executor_unref(none);
 }
 
+/* A loop without a Switch: every iteration leaves. */
+static void exit__in_two_iterations__fails_the_step(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_err err = {0};
+	struct wait w = WAIT;
+	struct got got = {0};
+	struct mu_node *merge;
+	struct mu_input in[2];
+
+	scalar(g, "zero", 0, "");
+	attr_string(g, floats(g, "enter", "Enter", "zero", ""), "frame_name", "loop");
+	merge = floats(g, "merge", "Merge", "enter", "");
+	attr_int(g, merge, "N", 2);
+	floats(g, "next", "NextIteration", "merge", "");
+	floats(g, "exit", "Exit", "merge", "");
+	end(g, "send", "_Send", "exit", "out");
+	assert_ok(mu_graph_resolve(g, "enter", &in[0], &err), &err);
+	assert_ok(mu_graph_resolve(g, "next", &in[1], &err), &err);
+	mu_node_set_inputs(g, merge, in, 2, NULL, 0);
+	struct executor *e = compile(g);
+	run(e, &w, &got);
+	assert_int_equal(w.err.code, MU_INVALID_ARGUMENT);
+	assert_non_null(strstr(w.err.msg, "Exit has values in two iterations of 'loop'"));
+	executor_unref(e);
+	mu_tensor_unref(&got.tensor);
+}
+
 static void compile__of_an_invalid_graph__fails(void **state)
 {
 	struct mu_err err = {0};
@@ -471,6 +499,7 @@ int main(void)
 	    cmocka_unit_test(send__of_a_dead_tensor__says_so),
 	    cmocka_unit_test(recv__of_a_dead_tensor__kills_who_only_waits_for_it),
 	    cmocka_unit_test(while_loop__runs_until_its_condition_fails),
+	    cmocka_unit_test(exit__in_two_iterations__fails_the_step),
 	    cmocka_unit_test(compile__of_an_invalid_graph__fails),
 	    cmocka_unit_test(variable__unset_then_assigned__is_read_by_value),
 	    cmocka_unit_test(nodes__that_become_ready_together__run_before_their_successors),

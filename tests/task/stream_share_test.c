@@ -97,14 +97,34 @@ static void exported_tensor__is_mapped_in_place_and_returned(void **state)
 	struct mu_err err;
 
 	assert_true(exporter_accepts(&t));
-	assert_true(mu_tensor_is_exported(&t) && !mu_tensor_is_own(&t) && !mu_tensor_is_own(&seen));
+	assert_true(mu_tensor_has_remote_refs(&t) && !mu_tensor_is_own(&t) &&
+		    !mu_tensor_is_own(&seen));
 	assert_true(seen.data != t.data);
 	assert_memory_equal(seen.data, t.data, N * sizeof(float));
 	mu_tensor_unref(&seen);
 	assert_int_equal(p.conn->returns.len, sizeof(uint64_t));
 	assert_ok(exporter_returned(p.exporter, mu_buf_span(&p.conn->returns), &err), &err);
-	assert_int_equal(exporter_bytes(p.exporter), 0);
-	assert_true(mu_tensor_is_own(&t) && !mu_tensor_is_exported(&t));
+	assert_int_equal(exporter_count(p.exporter), 0);
+	assert_true(mu_tensor_is_own(&t) && !mu_tensor_has_remote_refs(&t));
+	stream_conn_unref(p.conn);
+	exporter_free(p.exporter);
+	close(p.other);
+}
+
+static void queued_tensor__has_a_remote_reference_until_its_frame_is_freed(void **state)
+{
+	struct pair p = pair_new();
+	struct mu_tensor t = floats(N << 8, 1), sent = mu_tensor_ref(&t);
+	MU_AUTO_BUF head = {0};
+	struct mu_err err;
+
+	p.conn->wants_out = true; /* as while the socket is full */
+	mu_buf_puts(&head, "head");
+	assert_ok(stream_conn_send(p.conn, &head, &sent, mu_tensor_bytes(&t), &err), &err);
+	assert_true(mu_tensor_has_remote_refs(&t));
+	stream_conn_shutdown(p.conn);
+	assert_false(mu_tensor_has_remote_refs(&t));
+	mu_tensor_unref(&t);
 	stream_conn_unref(p.conn);
 	exporter_free(p.exporter);
 	close(p.other);
@@ -119,7 +139,7 @@ static void imported_tensor__outlives_its_connection(void **state)
 
 	stream_conn_unref(p.conn);
 	exporter_free(p.exporter);
-	assert_true(mu_tensor_is_exported(&t));
+	assert_true(mu_tensor_has_remote_refs(&t));
 	assert_memory_equal(seen.data, t.data, N * sizeof(float));
 	mu_tensor_unref(&seen); /* the last look: the life pipe closes */
 	p.exporter = exporter_new(fds);
@@ -225,6 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(blocks__are_reused_and_do_not_overlap),
 	    cmocka_unit_test(exported_tensor__is_mapped_in_place_and_returned),
+	    cmocka_unit_test(queued_tensor__has_a_remote_reference_until_its_frame_is_freed),
 	    cmocka_unit_test(imported_tensor__outlives_its_connection),
 	    cmocka_unit_test(delayed_frame__when_its_tensor_changes__has_the_value_of_the_send),
 	    cmocka_unit_test(invalid_handles__are_rejected),

@@ -109,7 +109,7 @@ static bool assign_in_place(struct variable *v, const struct mu_tensor *t)
 	in_place = mu_tensor_is_set(&v->value) && !mu_tensor_is_sole(&v->value) &&
 		   mu_dtype_size(t->dtype) && mu_shape_eq(&v->value.shape, &t->shape) &&
 		   !v->value.buf->owner && !v->value.buf->device && !t->buf->device &&
-		   !mu_tensor_is_exported(&v->value);
+		   !mu_tensor_has_remote_refs(&v->value);
 	if (in_place)
 		memmove(v->value.data, t->data, (size_t)t->shape.count * mu_dtype_size(t->dtype));
 	pthread_mutex_unlock(&v->lock);

@@ -154,7 +154,7 @@ static int value_to_update(const struct kernel_call *c, unsigned i, struct varia
 			   struct mu_tensor **out, struct mu_err *err)
 {
 	if (!c->in[i].ref || !mu_tensor_is_set(&v->value) || v->value.buf->owner ||
-	    mu_tensor_is_exported(&v->value))
+	    mu_tensor_has_remote_refs(&v->value))
 		return variable_exclusive(v, out, err);
 	*out = &v->value;
 	return 0;
