@@ -179,8 +179,8 @@ static int check_labels(const struct kernel_call *c, int64_t batch, struct mu_er
 }
 
 struct rules {
-	bool collapse, skip;
-	int64_t classes, time;
+	bool collapse;
+	int64_t classes;
 };
 
 /* The states of n labels into `to`, of which there is one at least; their count, or an error. */
@@ -214,29 +214,15 @@ static int64_t label_states(const struct rules *r, int64_t b, const int32_t *lab
 	return 2 * n_kept + 1;
 }
 
-/* True if there is at least one label, and at most one per time step. */
-static int check_count(const struct rules *r, int64_t b, int64_t n, struct mu_err *err)
-{
-	if (!n)
-		return mu_invalid(err, "Labels length is zero in batch %lld", (long long)b);
-	if (n > r->time && !r->skip)
-		return mu_invalid(err,
-				  "Not enough time for target transition sequence (required: %lld, "
-				  "available: %lld)%lldYou can turn this error into a warning by "
-				  "using the flag ignore_longer_outputs_than_inputs",
-				  (long long)n, (long long)r->time, (long long)b);
-	return 0;
-}
-
 static int read_labels(const struct kernel_call *c, const struct ctc_scores *s, struct labels *l,
 		       struct mu_err *err)
 {
 	const int64_t *at = kernel_in(c, 1)->data;
 	int64_t n = kernel_in(c, 1)->shape.dim[0], i = 0, used = 0;
-	struct rules r = {
-	    .collapse = args_attr_bool(c->node, "preprocess_collapse_repeated", false),
-	    .skip = args_attr_bool(c->node, "ignore_longer_outputs_than_inputs", false),
-	    .classes = s->classes};
+	bool skip_long = args_attr_bool(c->node, "ignore_longer_outputs_than_inputs", false);
+	struct rules r = {.collapse =
+			      args_attr_bool(c->node, "preprocess_collapse_repeated", false),
+			  .classes = s->classes};
 
 	l->path = calloc((size_t)(2 * n + s->batch) + 1, sizeof *l->path);
 	l->from = calloc((size_t)s->batch + 1, sizeof *l->from);
@@ -247,17 +233,21 @@ static int read_labels(const struct kernel_call *c, const struct ctc_scores *s, 
 		for (k = i; k < n && at[2 * k] == b;)
 			k++;
 		l->from[b] = used;
-		r.time = s->length[b];
-		int64_t more = check_count(&r, b, k - i, err);
+		if (k == i)
+			return mu_invalid(err, "Labels length is zero in batch %lld", (long long)b);
+		int64_t more = label_states(&r, b, MU_DATA(int32_t, kernel_in(c, 2)) + i, k - i,
+					    l->path + used, err);
 		if (more < 0)
 			return (int)more;
-		if (k - i > r.time) /* its loss is zero, and so is the slope */
-			continue;
-		more = label_states(&r, b, MU_DATA(int32_t, kernel_in(c, 2)) + i, k - i,
-				    l->path + used, err);
-		if (more < 0)
-			return (int)more;
-		used += more;
+		if (k - i <= s->length[b])
+			used += more;
+		else if (!skip_long) /* else its loss and its gradient are zero */
+			return mu_invalid(
+			    err,
+			    "Not enough time for target transition sequence (required: %lld, "
+			    "available: %lld)%lldYou can turn this error into a warning by "
+			    "using the flag ignore_longer_outputs_than_inputs",
+			    (long long)(k - i), (long long)s->length[b], (long long)b);
 	}
 	l->from[s->batch] = used;
 	return 0;

@@ -41,6 +41,24 @@ static int string_join(struct kernel_call *c, struct mu_err *err)
 
 /* ---- regular expressions ---- */
 
+/* Reads input i, a scalar.  A NUL in it becomes an escape sequence, because patterns are C strings. */
+static int pattern_arg(const struct kernel_call *c, unsigned i, char **out, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	struct mu_span s;
+
+	MU_RETURN_IF_ERROR(args_string(c, i, out, err));
+	free(*out);
+	s = elems_span(kernel_in(c, i), 0);
+	for (size_t k = 0; k < s.len; k++)
+		if (s.data[k])
+			mu_buf_putc(&b, s.data[k]);
+		else
+			mu_buf_puts(&b, "\\x00");
+	*out = mu_buf_take(&b);
+	return 0;
+}
+
 static int match_all(struct kernel_call *c, const char *pattern, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
@@ -67,7 +85,7 @@ static int regex_full_match(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *pattern = NULL;
 
-	MU_RETURN_IF_ERROR(args_string(c, 1, &pattern, err));
+	MU_RETURN_IF_ERROR(pattern_arg(c, 1, &pattern, err));
 	return match_all(c, pattern, err);
 }
 
@@ -172,7 +190,7 @@ static int regex_replace(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE char *pattern = NULL;
 	MU_AUTO_FREE char *rewrite = NULL;
 
-	MU_RETURN_IF_ERROR(args_string(c, 1, &pattern, err));
+	MU_RETURN_IF_ERROR(pattern_arg(c, 1, &pattern, err));
 	MU_RETURN_IF_ERROR(args_string(c, 2, &rewrite, err));
 	return replace_all(c, pattern, rewrite, err);
 }
