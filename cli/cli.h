@@ -57,6 +57,6 @@ int cli_options(const char *verb, int argc, char **argv, const struct cli_option
 		int max_words);
 
 /* Appends text without control characters. */
-void put_safe(struct mu_buf *out, const char *text);
+void put_printable(struct mu_buf *out, const char *text);
 
 #endif

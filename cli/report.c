@@ -75,7 +75,7 @@ int cli_options(const char *verb, int argc, char **argv, const struct cli_option
 	return -1;
 }
 
-void put_safe(struct mu_buf *out, const char *text)
+void put_printable(struct mu_buf *out, const char *text)
 {
 	for (; *text; text++)
 		mu_buf_putc(out, (unsigned char)*text < ' ' || *text == 127 ? ' ' : *text);

@@ -79,7 +79,7 @@ static void report_failure(struct run *r, const struct local_task *t)
 {
 	MU_AUTO_BUF last = {0};
 
-	put_safe(&last, t->last[0] ? t->last : "(no output)");
+	put_printable(&last, t->last[0] ? t->last : "(no output)");
 	if (t->exit_code > 128 && t->exit_code < 128 + NSIG)
 		run_view_say(&r->view, "%s-%d was killed by signal %d (%s), see %s/%s-%d.log",
 			     t->task, t->index, t->exit_code - 128, strsignal(t->exit_code - 128),

@@ -155,7 +155,8 @@ static int check_length(const struct mu_doc_node *text, size_t min, size_t max, 
 	return 0;
 }
 
-static int check_texts(const struct job_spec *spec, const struct mu_doc_node *s, struct mu_err *err)
+static int check_text_limits(const struct job_spec *spec, const struct mu_doc_node *s,
+			     struct mu_err *err)
 {
 	const char *managed_by = NULL;
 	int rc = 0;
@@ -174,16 +175,15 @@ static int check_texts(const struct job_spec *spec, const struct mu_doc_node *s,
 	mu_doc_each(spec->args, word) rc = rc ? rc : check_length(word, 0, WORD_MAX, err);
 	rc = rc ? rc : mu_doc_opt_text(s, "managedBy", &managed_by, err);
 	if (rc == 0 && managed_by && !matches(managed_by, managed_by_pattern))
-		rc = mu_doc_invalid(
-		    mu_doc_get(s, "managedBy"), err,
-		    "must be a name with a domain before it, such as " JOB_CONTROLLER);
+		rc = mu_doc_invalid(mu_doc_get(s, "managedBy"), err,
+				    "must be DOMAIN/NAME, such as " JOB_CONTROLLER);
 	return rc;
 }
 
 int validate_manifest(const struct job_spec *spec, struct mu_err *err)
 {
 	const struct mu_doc_node *s = mu_doc_section(spec->doc->root, "spec");
-	int rc = check_texts(spec, s, err);
+	int rc = check_text_limits(spec, s, err);
 
 	if (rc)
 		return rc;

@@ -119,7 +119,8 @@ static void set_stream(struct event_listeners *ls, struct listener *l, struct rp
 
 /* ---- replies ---- */
 
-static int change_state(struct listener *l, const state_change *c, struct mu_err *err)
+/* Enables or disables a watch key. */
+static int apply_state_change(struct listener *l, const state_change *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *key =
 	    mu_xasprintf("%s:%d:%s", c->node_name, c->output_slot, c->debug_op);
@@ -156,7 +157,7 @@ static int receive_reply(struct event_listeners *ls, struct listener *l, struct 
 	if (!reply)
 		rc = -MU_INVALID_ARGUMENT;
 	for (size_t i = 0; !rc && i < reply->n_debug_op_state_changes; i++)
-		rc = change_state(l, reply->debug_op_state_changes[i], err);
+		rc = apply_state_change(l, reply->debug_op_state_changes[i], err);
 	return rc;
 }
 

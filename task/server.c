@@ -254,7 +254,7 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 		rc = listen_for_calls(s, addresses, o->local ? 2 : 1, err);
 	if (!rc && o->http_port >= 0) {
 		host_of(addresses[0], host, sizeof(host));
-		rc = mu_http_start(host, o->http_port, server_status_handle, s, &s->http,
+		rc = mu_http_start(host, o->http_port, server_http_handle, s, &s->http,
 				   &s->http_port, err);
 	}
 	if (rc) {

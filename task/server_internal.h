@@ -42,8 +42,7 @@ struct task_server {
 };
 
 void server_status_lists(struct task_server *s, struct cJSON *to); /* adds members */
-void server_status_handle(void *server, const struct mu_http_request *rq,
-			  struct mu_http_answer *out);
+void server_http_handle(void *server, const struct mu_http_request *rq, struct mu_http_answer *out);
 void server_cluster_post(struct task_server *s, struct mu_span text, struct mu_http_answer *out);
 
 #endif

@@ -246,8 +246,7 @@ static void reply_unauthorized(const struct task_server *s, const char *path,
 			      path);
 }
 
-void server_status_handle(void *server, const struct mu_http_request *rq,
-			  struct mu_http_answer *out)
+void server_http_handle(void *server, const struct mu_http_request *rq, struct mu_http_answer *out)
 {
 	struct task_server *s = server;
 	const char *path = rq->path, *method = rq->method;

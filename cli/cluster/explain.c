@@ -20,7 +20,7 @@ enum { MAX_PODS = 12, MAX_FAILURES = 12, MAX_EVENTS = 6, MAX_TASK_REQUESTS = 64 
 static void put_pair(struct mu_buf *out, const char *what, const char *text)
 {
 	mu_buf_printf(out, "  %-11s ", what);
-	put_safe(out, text);
+	put_printable(out, text);
 	mu_buf_putc(out, '\n');
 }
 
@@ -35,17 +35,17 @@ static void put_head(struct mu_buf *out, const cJSON *job, double now)
 	const cJSON *ended = item_with(field_at(job, "status.conditions"), "type", phase);
 	char age[16];
 
-	put_safe(out, field_text(job, "metadata.name", "?"));
+	put_printable(out, field_text(job, "metadata.name", "?"));
 	mu_buf_puts(out, " in ");
-	put_safe(out, field_text(job, "metadata.namespace", "?"));
+	put_printable(out, field_text(job, "metadata.namespace", "?"));
 	mu_buf_puts(out, ": ");
-	put_safe(out, phase);
+	put_printable(out, phase);
 	if (is_true(ended))
 		mu_buf_printf(out, " for %s", field_age(ended, "lastTransitionTime", now, age));
 	mu_buf_printf(out, ", created %s ago",
 		      field_age(job, "metadata.creationTimestamp", now, age));
 	mu_buf_puts(out, ", ");
-	put_safe(out, field_text(job, "status.summary.ready", "no"));
+	put_printable(out, field_text(job, "status.summary.ready", "no"));
 	mu_buf_puts(out, " tasks ready\n");
 	if (!field_at(job, "status.conditions"))
 		put_pair(out, "why",

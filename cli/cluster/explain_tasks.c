@@ -52,7 +52,7 @@ static void put_stragglers(struct mu_buf *out, const struct task_load *m, int n)
 	for (int i = 0; n > 1 && median > 0 && i < n; i++)
 		if (m[i].rate < median * 2 / 3) {
 			mu_buf_printf(out, "  %-11s ", "straggler");
-			put_safe(out, m[i].name);
+			put_printable(out, m[i].name);
 			mu_buf_printf(out, ": %.1f steps/s, median worker %.1f\n", m[i].rate,
 				      median);
 		}
@@ -67,7 +67,7 @@ static void put_hot_spots(struct mu_buf *out, const struct task_load *m, int n)
 	for (int i = 0; n > 1 && sum > 0 && i < n; i++)
 		if (m[i].bytes * n > 1.5 * sum) {
 			mu_buf_printf(out, "  %-11s ", "hot spot");
-			put_safe(out, m[i].name);
+			put_printable(out, m[i].name);
 			mu_buf_printf(
 			    out,
 			    " holds %.0f %% of the parameters' bytes, an even share is %.0f %%: "

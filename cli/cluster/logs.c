@@ -215,10 +215,10 @@ static void report_waiting(struct log_source *s, const cJSON *pod)
 	const char *message, *reason = pod_waiting_reason(pod, &message);
 	MU_AUTO_BUF text = {0};
 
-	put_safe(&text, reason ? reason : "the container has not started");
+	put_printable(&text, reason ? reason : "the container has not started");
 	if (*message) {
 		mu_buf_puts(&text, ": ");
-		put_safe(&text, message);
+		put_printable(&text, message);
 	}
 	if (s->waiting && strcmp(s->waiting, text.data) == 0)
 		return;
@@ -338,7 +338,7 @@ static int report_no_pods(struct logs *l, const cJSON *job, struct mu_err *err)
 	mu_buf_printf(&text, "job '%s' is %s and has no pod%s%s yet", l->job.name,
 		      field_text(job, "status.phase", "new"), l->task[0] ? " of " : "", l->task);
 	mu_buf_puts(&text, *field_text(job, "status.summary.message", "") ? ": " : "");
-	put_safe(&text, field_text(job, "status.summary.message", ""));
+	put_printable(&text, field_text(job, "status.summary.message", ""));
 	if (!l->follow)
 		return mu_fail(err, MU_FAILED_PRECONDITION, "%s; -f waits for it", text.data);
 	if (strncmp(text.data, l->last_message, sizeof(l->last_message) - 1) != 0)

@@ -80,7 +80,7 @@ static void put_row(struct mu_buf *out, const struct row *r, const int *width, b
 
 		if (columns[c].right)
 			mu_buf_printf(out, "%*s", pad, "");
-		put_safe(out, text);
+		put_printable(out, text);
 		if (c + 1 < COLUMNS)
 			mu_buf_printf(out, "%*s  ", columns[c].right ? 0 : pad, "");
 	}

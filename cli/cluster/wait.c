@@ -33,11 +33,11 @@ static bool has_ended(const struct wait *w)
 	return w->deleted || w->status.phase == JOB_SUCCEEDED || w->status.phase == JOB_FAILED;
 }
 
-static void copy_safe(char *out, size_t size, const char *text)
+static void copy_printable(char *out, size_t size, const char *text)
 {
 	MU_AUTO_BUF safe = {0};
 
-	put_safe(&safe, text);
+	put_printable(&safe, text);
 	snprintf(out, size, "%s", safe.data ? safe.data : "");
 }
 
@@ -45,8 +45,8 @@ static void read_safe_status(struct job_status *out, const cJSON *job)
 {
 	job_status_decode(out, field_at(job, "status"));
 	for (unsigned i = 0; i < JOB_CONDITIONS; i++)
-		copy_safe(out->conditions[i].message, sizeof(out->conditions[i].message),
-			  out->conditions[i].message);
+		copy_printable(out->conditions[i].message, sizeof(out->conditions[i].message),
+			       out->conditions[i].message);
 }
 
 static void update_view(struct run_view *v, const cJSON *job, double now)
@@ -59,8 +59,8 @@ static void update_view(struct run_view *v, const cJSON *job, double now)
 	progress.step = progress.step < 0 ? 0 : progress.step;
 	v->progress = progress;
 	v->accuracy = field_number(job, "status.progress.accuracy", -1);
-	copy_safe(v->checkpoint, sizeof(v->checkpoint),
-		  field_text(job, "status.progress.lastCheckpoint", ""));
+	copy_printable(v->checkpoint, sizeof(v->checkpoint),
+		       field_text(job, "status.progress.lastCheckpoint", ""));
 }
 
 /* Prints a line for each change of the phase or of the problem that blocks the job. */

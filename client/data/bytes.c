@@ -13,6 +13,7 @@ typedef int32_t ints4 __attribute__((vector_size(16), may_alias));
 typedef float floats4 __attribute__((vector_size(16), may_alias));
 typedef float unaligned_floats4 __attribute__((vector_size(16), aligned(4), may_alias));
 
+/* Returns scale as a float if i / scale is exactly of_byte[i] for each byte i, else 0. */
 static float exact_divisor(const float *of_byte, double scale)
 {
 	float divisor = (float)scale;

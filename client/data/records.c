@@ -272,7 +272,7 @@ static int records_read_all(struct mu_dataset *out, const struct mu_records *o,
 	int rc = mu_match_files(&files, o->pattern, err);
 
 	if (!rc && !files.gl_pathc)
-		rc = mu_fail(err, MU_NOT_FOUND, "%s: no such file", o->pattern);
+		rc = mu_fail(err, MU_NOT_FOUND, "%s: no file matches", o->pattern);
 	for (size_t i = 0; i < files.gl_pathc && !rc; i++)
 		rc = read_file(&r, files.gl_pathv[i], err);
 	globfree(&files);

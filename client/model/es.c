@@ -80,8 +80,8 @@ static void try_pair(const struct network *n, const struct mu_out *at,
 	}
 }
 
-struct mu_out model_es(struct mu_builder *b, const struct mu_train_options *o,
-		       const struct model_sizes *s, struct model *m)
+struct mu_out model_evolution_strategy(struct mu_builder *b, const struct mu_train_options *o,
+				       const struct model_sizes *s, struct model *m)
 {
 	struct network n = {.b = b};
 	struct mu_out at[MAX_PARAMS], grads[MAX_PARAMS] = {{NULL, 0}};

@@ -37,8 +37,11 @@ static const struct model_kind {
 				const struct model_sizes *s, struct model *m);
 	bool columns; /* needs struct model_column */
 } models[] = {
-    {"softmax", build_softmax, false},    {"mlp", build_mlp, false}, {"cnn", build_cnn, false},
-    {"wide-deep", build_wide_deep, true}, {"es", model_es, false},
+    {"softmax", build_softmax, false},
+    {"mlp", build_mlp, false},
+    {"cnn", build_cnn, false},
+    {"wide-deep", build_wide_deep, true},
+    {"es", model_evolution_strategy, false},
 };
 
 static const struct model_kind *find_model(const char *name, struct mu_err *err)

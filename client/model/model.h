@@ -41,8 +41,8 @@ struct mu_out model_cnn(struct mu_builder *b, const struct mu_train_options *o,
 struct mu_out model_wide_deep(struct mu_builder *b, const struct mu_train_options *o,
 			      const struct model_sizes *s, struct mu_out x);
 /* Sets m->objective. */
-struct mu_out model_es(struct mu_builder *b, const struct mu_train_options *o,
-		       const struct model_sizes *s, struct model *m);
+struct mu_out model_evolution_strategy(struct mu_builder *b, const struct mu_train_options *o,
+				       const struct model_sizes *s, struct model *m);
 
 /* ---- layers.c ---- */
 struct mu_init layer_weights(int64_t in, int64_t seed, bool zeros);

@@ -198,11 +198,12 @@ static bool is_preserved(struct mu_saver *v, struct mu_checkpoint_state *after,
 	return false;
 }
 
-/* Adds the new checkpoint to the `checkpoint` file and deletes those that leave its list. */
+/* Adds the new checkpoint to the `checkpoint` file and deletes those that leave its list, except
+ * those that keep_every_hours preserves. */
 static int record_checkpoint(struct mu_saver *v, const char *folder, const char *path,
 			     struct mu_err *err)
 {
-	struct mu_checkpoint_state state = {0}, before = {0};
+	struct mu_checkpoint_state state = {0}, previous = {0};
 	char **dropped = NULL;
 	unsigned n_dropped = 0;
 	double now;
@@ -212,12 +213,12 @@ static int record_checkpoint(struct mu_saver *v, const char *folder, const char 
 		return rc;
 	now = mu_wall();
 	if (v->keep_every > 0 && !rc)
-		mu_checkpoint_state_read(&before, folder, NULL);
+		mu_checkpoint_state_read(&previous, folder, NULL);
 	if (!(state.last_preserved > 0)) /* no checkpoint has stayed yet: the interval starts now */
 		state.last_preserved = now;
 	mu_checkpoint_state_add(&state, path, now, v->keep, &dropped, &n_dropped);
 	for (unsigned i = 0; i < n_dropped; i++)
-		if (is_preserved(v, &state, &before, dropped[i]))
+		if (is_preserved(v, &state, &previous, dropped[i]))
 			dropped[i][0] = 0;
 	rc = mu_checkpoint_state_write(&state, folder, err);
 	for (unsigned i = 0; i < n_dropped; i++) {
@@ -228,7 +229,7 @@ static int record_checkpoint(struct mu_saver *v, const char *folder, const char 
 		free(dropped[i]);
 	}
 	free(dropped);
-	mu_checkpoint_state_fini(&before);
+	mu_checkpoint_state_fini(&previous);
 	mu_checkpoint_state_fini(&state);
 	return rc;
 }

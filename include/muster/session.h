@@ -37,7 +37,8 @@ struct mu_session_options {
 };
 
 /* Borrows b for the life of the session. target: "grpc://host:port", "host:port" or "unix:/path".
- * UNAVAILABLE if the server does not answer within the connect timeout. */
+ * Does not connect: the first call that needs the session does, and returns UNAVAILABLE if the
+ * server does not answer in time. */
 int mu_session_open(struct mu_session **out, const char *target, struct mu_builder *b,
 		    const struct mu_session_options *options, struct mu_err *err);
 void mu_session_close(

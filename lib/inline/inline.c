@@ -17,7 +17,8 @@
 /* ---- calls ---- */
 
 /* A node that runs with the call: in the iteration of its loop, and only in the branch of a
- * conditional that is taken.  NULL: nothing tells the call from the rest of the graph. */
+ * conditional that is taken.  NULL: the call has no control inputs and the graph has no branches.
+ */
 static struct mu_node *start_of(struct inliner *x, const struct mu_node *call)
 {
 	const char *name = mu_arena_printf(&x->scratch, "%s/start", call->name);
@@ -104,7 +105,7 @@ static int expand_remote_call(struct inliner *x, const struct mu_node *call, str
 		    v->tensor->dtype != MU_STRING || v->tensor->shape.count != 1)
 			return mu_fail(x->err, MU_UNIMPLEMENTED,
 				       "the target of a RemoteCall must be a constant string here, "
-				       "not what %s '%.80s' gives",
+				       "not an output of %s '%.80s'",
 				       target->op, target->name);
 		const struct mu_string *s = v->tensor->data;
 		there.device =
@@ -184,7 +185,8 @@ static int expand_node(struct inliner *x, struct mu_node *n, bool *is_call)
 
 /* ---- the end ---- */
 
-/* The input that the call's output or end node stands for; one step of the way. */
+/* Returns what replaces an output or the end node of a call; it may itself be an output of a call.
+ */
 static struct mu_input *replacement_of(struct mu_input *in, struct mu_input *end)
 {
 	struct expansion *e = in->node->user;
@@ -195,8 +197,7 @@ static struct mu_input *replacement_of(struct mu_input *in, struct mu_input *end
 	return end;
 }
 
-/* Each output of a call on the way is set to the result, so that a chain of calls is followed once
- * and not for each user. */
+/* Stores the result in every output on the path, so that a chain of calls is followed only once. */
 static int redirect_input(struct inliner *x, struct mu_input *in)
 {
 	struct mu_input at = *in, end, *next;
@@ -258,10 +259,10 @@ static void drop_unused_ends(struct inliner *x, bool *keep)
 }
 
 /* Removes the calls, and the nodes that nothing needs any more: those of the bodies, and those that
- * only a call had as an input.  A function that is called runs to its end.  Of a branch or loop,
- * only what the rest of the graph depends on runs; all of it if the call is a target of the step,
- * or nothing uses it.  These are the rules of TensorFlow, which makes Switch and Merge nodes before
- * it removes what a step does not need. */
+ * only a call had as an input.  The body of a called function runs completely.  Of a lowered branch
+ * or loop, only the nodes run that the rest of the graph depends on; all of them if the call is a
+ * target of the step or has no users.  These are the rules of TensorFlow, which makes Switch and
+ * Merge nodes before it removes what a step does not need. */
 static void drop_unneeded(struct inliner *x, unsigned before, const bool *used)
 {
 	struct mu_graph *g = x->g;

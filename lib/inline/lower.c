@@ -136,10 +136,10 @@ static void lower_add_end(const struct lowering *w, const struct branch_choice *
 
 	for (unsigned b = 0; b < c->n; b++) {
 		struct mu_input p = output_of(pivot[b], 0);
-		in[b] = output_of(lower_add_node(w, "ran", b, "Identity", type, &p, 1), 0);
+		in[b] = output_of(lower_add_node(w, "branch_done", b, "Identity", type, &p, 1), 0);
 		mu_node_add_control(w->x->g, in[b].node, e[b].end);
 	}
-	struct mu_node *ran = add_merge(w, "ran_one", 0, type, in, c->n);
+	struct mu_node *ran = add_merge(w, "any_branch_done", 0, type, in, c->n);
 	out->end = lower_add_node(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
 	mu_node_add_control(w->x->g, out->end, ran);
 }
@@ -224,13 +224,13 @@ int lower_branches(struct inliner *x, const struct mu_node *call, struct expansi
 /* The first loop variables of For. */
 enum { INDEX, LIMIT, STEP, COUNTED };
 
-struct loop {
-	struct mu_node **merge, **switches; /* turn: the Switch of each */
+struct lowered_loop {
+	struct mu_node **merge, **switches; /* by loop variable */
 	struct mu_node *cond;
 	bool counted;
 };
 
-static void add_enters(struct lowering *w, struct loop *l)
+static void add_enters(struct lowering *w, struct lowered_loop *l)
 {
 	const struct mu_attr *parallel = mu_node_attr(w->call, "parallel_iterations");
 
@@ -246,13 +246,14 @@ static void add_enters(struct lowering *w, struct loop *l)
 	}
 }
 
-/* Adds LoopCond and the Switches: the loop continues while `go` is true. */
-static void add_loop_cond(const struct lowering *w, struct loop *l, struct mu_input condition)
+/* Adds LoopCond: the loop continues while the condition is true. */
+static void add_loop_cond(const struct lowering *w, struct lowered_loop *l,
+			  struct mu_input condition)
 {
-	l->cond = lower_add_node(w, "go_on", 0, "LoopCond", MU_DT_INVALID, &condition, 1);
+	l->cond = lower_add_node(w, "loop_cond", 0, "LoopCond", MU_DT_INVALID, &condition, 1);
 }
 
-static int add_cond(const struct lowering *w, struct loop *l, const struct mu_func *f)
+static int add_cond(const struct lowering *w, struct lowered_loop *l, const struct mu_func *f)
 {
 	struct mu_input *in = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, w->n);
 	struct expansion e = {0};
@@ -288,7 +289,7 @@ static int add_cond(const struct lowering *w, struct loop *l, const struct mu_fu
 }
 
 /* Adds the body.  The body of For gets the index, but not limit and step. */
-static int add_body(const struct lowering *w, struct loop *l, const struct mu_func *f)
+static int add_body(const struct lowering *w, struct lowered_loop *l, const struct mu_func *f)
 {
 	struct mu_input *in = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, w->n);
 	struct expansion e = {0};
@@ -299,8 +300,8 @@ static int add_body(const struct lowering *w, struct loop *l, const struct mu_fu
 		struct mu_input on[2] = {output_of(l->merge[i], 0), output_of(l->cond, 0)}, live;
 		l->switches[i] = lower_add_node(w, "switch", i, "Switch", w->types[i], on, 2);
 		live = output_of(l->switches[i], 1);
-		in[i] =
-		    output_of(lower_add_node(w, "turn", i, "Identity", w->types[i], &live, 1), 0);
+		in[i] = output_of(
+		    lower_add_node(w, "iteration", i, "Identity", w->types[i], &live, 1), 0);
 	}
 	struct mu_input advanced[COUNTED] = {0}; /* next values of index, limit and step */
 	if (l->counted) {
@@ -335,7 +336,7 @@ static int add_body(const struct lowering *w, struct loop *l, const struct mu_fu
 }
 
 /* Adds the Exits of all loop variables but the first `skip`. */
-static void add_exits(const struct lowering *w, const struct loop *l, unsigned skip,
+static void add_exits(const struct lowering *w, const struct lowered_loop *l, unsigned skip,
 		      struct expansion *out)
 {
 	out->n_outs = w->n - skip;
@@ -350,7 +351,7 @@ static void add_exits(const struct lowering *w, const struct loop *l, unsigned s
 	}
 }
 
-static void lower_reserve(const struct lowering *w, struct loop *l)
+static void lower_reserve(const struct lowering *w, struct lowered_loop *l)
 {
 	l->merge = MU_ARENA_ARRAY(&w->x->scratch, struct mu_node *, w->n);
 	l->switches = MU_ARENA_ARRAY(&w->x->scratch, struct mu_node *, w->n);
@@ -360,7 +361,7 @@ int lower_while(struct inliner *x, const struct mu_node *call, struct expansion 
 {
 	struct lowering w = {.x = x, .call = call, .in = call->inputs};
 	const struct mu_func *cond = function_attr(&w, "cond"), *body = function_attr(&w, "body");
-	struct loop l = {0};
+	struct lowered_loop l = {0};
 	int rc = mu_op_input_types(call, &x->scratch, &w.types, &w.n, x->err);
 
 	if (rc)
@@ -368,7 +369,8 @@ int lower_while(struct inliner *x, const struct mu_node *call, struct expansion 
 	if (!cond || !body)
 		return -MU_INVALID_ARGUMENT;
 	if (!w.n)
-		return mu_fail(x->err, MU_INVALID_ARGUMENT, "a loop needs a variable");
+		return mu_fail(x->err, MU_INVALID_ARGUMENT, "%s has no loop variables",
+			       w.call->name);
 	lower_reserve(&w, &l);
 	add_enters(&w, &l);
 	if ((rc = add_cond(&w, &l, cond)) || (rc = add_body(&w, &l, body)))
@@ -386,13 +388,14 @@ static struct mu_input add_not_reached_test(const struct lowering *w, const char
 					    struct mu_input step)
 {
 	const char *name = mu_arena_printf(&w->x->scratch, "%s_left", tail);
-	struct mu_input left[2] = {limit, at}, way[2], over[2];
+	struct mu_input left[2] = {limit, at}, remaining[2], compared[2];
 
-	way[0] = output_of(lower_add_node(w, name, 0, "Sub", MU_INT32, left, 2), 0);
-	way[1] = output_of(lower_add_node(w, name, 1, "Sign", MU_INT32, &step, 1), 0);
-	over[0] = output_of(lower_add_node(w, name, 2, "Mul", MU_INT32, way, 2), 0);
-	over[1] = output_of(lower_add_node(w, name, 3, "ZerosLike", MU_INT32, &over[0], 1), 0);
-	return output_of(lower_add_node(w, tail, 0, "Greater", MU_INT32, over, 2), 0);
+	remaining[0] = output_of(lower_add_node(w, name, 0, "Sub", MU_INT32, left, 2), 0);
+	remaining[1] = output_of(lower_add_node(w, name, 1, "Sign", MU_INT32, &step, 1), 0);
+	compared[0] = output_of(lower_add_node(w, name, 2, "Mul", MU_INT32, remaining, 2), 0);
+	compared[1] =
+	    output_of(lower_add_node(w, name, 3, "ZerosLike", MU_INT32, &compared[0], 1), 0);
+	return output_of(lower_add_node(w, tail, 0, "Greater", MU_INT32, compared, 2), 0);
 }
 
 /* Adds a check that fails the step if the loop would never end. */
@@ -402,8 +405,9 @@ static struct mu_node *add_check(struct lowering *w)
 	enum mu_dtype types[COUNTED] = {MU_INT32, MU_INT32, MU_INT32};
 	struct mu_attr list = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE, .n = COUNTED, .types = types};
 
-	either[0] = output_of(lower_add_node(w, "no_turn", 0, "Equal", MU_INT32, none, 2), 0);
-	either[1] = add_not_reached_test(w, "some_turns", w->in[INDEX], w->in[LIMIT], w->in[STEP]);
+	either[0] = output_of(lower_add_node(w, "is_empty", 0, "Equal", MU_INT32, none, 2), 0);
+	either[1] =
+	    add_not_reached_test(w, "has_iterations", w->in[INDEX], w->in[LIMIT], w->in[STEP]);
 	seen[0] = output_of(lower_add_node(w, "ends", 0, "LogicalOr", MU_DT_INVALID, either, 2), 0);
 	memcpy(seen + 1, w->in, COUNTED * sizeof *seen);
 	struct mu_node *check =
@@ -417,7 +421,7 @@ int lower_for(struct inliner *x, const struct mu_node *call, struct expansion *o
 {
 	struct lowering w = {.x = x, .call = call, .in = call->inputs};
 	const struct mu_func *body = function_attr(&w, "body");
-	struct loop l = {.counted = true};
+	struct lowered_loop l = {.counted = true};
 	int rc = mu_op_input_types(call, &x->scratch, &w.types, &w.n, x->err);
 
 	if (rc)
@@ -430,7 +434,7 @@ int lower_for(struct inliner *x, const struct mu_node *call, struct expansion *o
 	for (unsigned i = 0; i < w.n; i++)
 		mu_node_add_control(x->g, l.merge[i]->inputs[0].node, check);
 	add_loop_cond(&w, &l,
-		      add_not_reached_test(&w, "goes_on", output_of(l.merge[INDEX], 0),
+		      add_not_reached_test(&w, "continues", output_of(l.merge[INDEX], 0),
 					   output_of(l.merge[LIMIT], 0),
 					   output_of(l.merge[STEP], 0)));
 	if ((rc = add_body(&w, &l, body)))

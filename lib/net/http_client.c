@@ -65,7 +65,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *transfer)
 	size_t n = size * count;
 
 	if (!t->stream && t->response.body.len + n > t->body_max) {
-		mu_fail(&t->err, MU_RESOURCE_EXHAUSTED, "a response of more than %zu bytes",
+		mu_fail(&t->err, MU_RESOURCE_EXHAUSTED, "the response has more than %zu bytes",
 			t->body_max);
 		return CURL_WRITEFUNC_ERROR;
 	}

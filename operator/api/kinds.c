@@ -6,8 +6,9 @@
 #include "operator/api/object_json.h"
 #include "operator/api/pod.h"
 
-/* Volcano says why in a condition; the scheduler plug-ins have a phase only. */
-static char *why_waiting(const cJSON *conditions)
+/* The message of Volcano's condition Unschedulable; NULL: it is not True.  The scheduler plug-ins
+ * have a phase only. */
+static char *unschedulable_message(const cJSON *conditions)
 {
 	const cJSON *c = item_with(conditions, "type", "Unschedulable");
 
@@ -32,7 +33,7 @@ static struct object *owned_decode(enum object_kind kind, const cJSON *json,
 
 	o->members = cJSON_IsNumber(members) ? members->valueint : -1;
 	o->phase = mu_xasprintf("%.31s", text_or_empty(status, "phase"));
-	o->waiting = why_waiting(at(status, "conditions"));
+	o->waiting = unschedulable_message(at(status, "conditions"));
 	return &o->meta;
 }
 

@@ -21,8 +21,9 @@ static bool is_unused(struct opt *o, const struct mu_node *n)
 	       optimize_is_pure(n);
 }
 
-/* Moves the inputs that must stay data inputs to the front and returns their number. */
-static unsigned sort_inputs(struct opt *o, struct mu_node *n, enum mu_dtype **types)
+/* Turns the data inputs whose outputs live together into control inputs and moves the others to the
+ * front.  Returns the number of data inputs; n_inputs, without a change, if a type is unknown. */
+static unsigned demote_inputs_to_control(struct opt *o, struct mu_node *n, enum mu_dtype **types)
 {
 	struct mu_input *sorted = MU_ARENA_ARRAY(&o->scratch, struct mu_input, n->n_inputs);
 	unsigned first = 0, last = n->n_inputs;
@@ -57,7 +58,7 @@ void drop_unused_values(struct opt *o)
 		enum mu_dtype *types;
 		if (!is_unused(o, n))
 			continue;
-		unsigned n_data = sort_inputs(o, n, &types);
+		unsigned n_data = demote_inputs_to_control(o, n, &types);
 		if (n_data == n->n_inputs)
 			continue; /* no input can become a control input */
 		n->def = mu_op_find(n_data ? "IdentityN" : "NoOp");

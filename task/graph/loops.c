@@ -61,7 +61,8 @@ int loops_find(struct loops *l, struct mu_graph *g, struct mu_err *err)
 
 	for (unsigned i = 0; i < n_order; i++) {
 		const struct mu_node *n = order[i];
-		unsigned in = 0; /* the innermost loop of its inputs; 0 for a later iteration's */
+		unsigned in = 0; /* the innermost loop of its inputs; NextIteration is not visited
+				    yet and counts as 0 */
 		int rc;
 
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {

@@ -392,7 +392,8 @@ static void follow_neighbours(struct place *p)
 	}
 }
 
-/* Forms the groups and gives each a device, or none if p->lenient. */
+/* Forms the colocation groups and assigns a device to each.  If p->lenient, a group without a
+ * common device gets none. */
 static int form_groups(struct place *p)
 {
 	struct mu_map absent;

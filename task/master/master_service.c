@@ -44,7 +44,7 @@ static void on_create_cancelled(void *arg)
 
 /* An extension: a client that waits for CreateSession can ask for the reason.  The reply has a text
  * in field 1. */
-static void get_waits(struct rpc_call *call, void *ctx)
+static void get_session_wait_reason(struct rpc_call *call, void *ctx)
 {
 	MU_AUTO_BUF text = {0};
 	MU_AUTO_BUF reply = {0};
@@ -246,6 +246,6 @@ const struct rpc_method master_methods[] = {
     METHOD("MakeCallable", .respond_offload = make_callable),
     METHOD("RunCallable", .handle = run_callable),
     METHOD("ReleaseCallable", .respond_offload = release_callable),
-    {"/muster.MasterService/Waits", .handle = get_waits},
+    {"/muster.MasterService/Waits", .handle = get_session_wait_reason},
 };
 const unsigned master_n_methods = MU_COUNT(master_methods);

@@ -241,7 +241,8 @@ static void unmark_names(const struct partial_call *c, unsigned *used, unsigned 
 			used[i] = 0;
 }
 
-/* The mark of the feed that replaces the output; NULL: the output is computed. */
+/* The number of the call that fed this output; 0: it is not fed yet; NULL: the output is computed.
+ */
 static const unsigned *feed_of(const struct partial *p, struct mu_input in)
 {
 	MU_AUTO_BUF name = {0};

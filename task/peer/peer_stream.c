@@ -329,7 +329,7 @@ static int on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *e
 		return rc;
 	for (int i = 0; i < STREAM_KEY; i++)
 		differs |= (unsigned char)(h.key[i] ^ own->key[i]);
-	if (differs || h.yours != rt->incarnation)
+	if (differs || h.receiver_incarnation != rt->incarnation)
 		return mu_fail(err, MU_UNAUTHENTICATED, "HELLO with the wrong key");
 	if (mu_device_task_len(h.task) != strlen(h.task))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "HELLO without a valid task name");
@@ -337,8 +337,8 @@ static int on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *e
 	if (rc)
 		return rc;
 	memset(h.key, 0, sizeof(h.key));
-	h.yours = h.mine;
-	h.mine = rt->incarnation;
+	h.receiver_incarnation = h.sender_incarnation;
+	h.sender_incarnation = rt->incarnation;
 	snprintf(h.task, sizeof(h.task), "%s", rt->task_prefix);
 	return stream_conn_send_hello(c, STREAM_WELCOME, &h, 0, err);
 }
@@ -346,7 +346,7 @@ static int on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *e
 static int on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *err)
 {
 	switch (c->header.type) {
-	case STREAM_RAN:
+	case STREAM_RUN_DONE:
 		if (c->dialled)
 			return on_ran(c, head, err);
 		break;
@@ -459,7 +459,7 @@ static int on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *
 		return rc;
 	c->skip = !wanted;
 	if (k.src_incarnation != c->incarnation)
-		c->skip = true; /* for an earlier incarnation of this task */
+		c->skip = true; /* from an earlier incarnation of the other task */
 	if (t.shared) {
 		rc = on_shared(c, &t, err);
 	} else if (!c->skip && t.raw) {
@@ -533,13 +533,13 @@ static void on_close(struct stream_conn *c, const struct mu_err *why)
 	struct stream_peer *p = c->dialled;
 	struct stream_step **list;
 	struct mu_err lost;
-	bool ours = false;
+	bool was_current = false;
 	size_t n = 0;
 
 	if (p) {
 		pthread_mutex_lock(&p->lock);
-		ours = p->conn == c;
-		if (ours)
+		was_current = p->conn == c;
+		if (was_current)
 			p->conn = NULL;
 		pthread_mutex_unlock(&p->lock);
 	}
@@ -569,7 +569,7 @@ static void on_close(struct stream_conn *c, const struct mu_err *why)
 		free(list[i]);
 	}
 	free(list);
-	if (ours)
+	if (was_current)
 		stream_conn_unref(c);
 }
 

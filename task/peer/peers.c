@@ -11,7 +11,7 @@
 
 /* Limit of added peers: more than the workers of a job (JOB_MAX_REPLICAS), but few enough to bound
  * the memory that invented peers can take. */
-enum { MAX_LEARNED = 4096, MAX_RENAMED = 65536 };
+enum { MAX_ADDED_TASKS = 4096, MAX_RENAMED_TASKS = 65536 };
 
 /* The names that a session has given to tasks. */
 struct renamed_peers {
@@ -171,10 +171,10 @@ struct peer *peers_find(struct peers *ps, const char *device)
 static int add_locked(struct peers *ps, struct peer *p, const char *job, int index,
 		      struct mu_err *err)
 {
-	if (ps->n - ps->n_own == MAX_LEARNED)
+	if (ps->n - ps->n_own == MAX_ADDED_TASKS)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			       "%d tasks have joined since this one started; restart it",
-			       MAX_LEARNED);
+			       MAX_ADDED_TASKS);
 	ps->list = mu_xrealloc(ps->list, (ps->n + 1) * sizeof(ps->list[0]));
 	peers_add(ps, p, job, index);
 	add_stream(ps, p);
@@ -231,10 +231,10 @@ int peers_renamed(struct peers *ps, const struct mu_cluster *cluster, const char
 	mu_buf_printf(&key, "/%s/%d", job, index);
 	pthread_rwlock_wrlock(&ps->lock);
 	*out = find_renamed(ps, &key);
-	if (!*out && ps->n_renamed + n_tasks > MAX_RENAMED) {
+	if (!*out && ps->n_renamed + n_tasks > MAX_RENAMED_TASKS) {
 		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			     "sessions have given more than %d names to tasks; restart this task",
-			     MAX_RENAMED);
+			     MAX_RENAMED_TASKS);
 	} else if (!*out) {
 		struct renamed_peers *r = MU_NEW(struct renamed_peers);
 

@@ -19,7 +19,7 @@
 
 enum {
 	BATCH = 32,            /* frames of one write */
-	READS = 64,            /* of one connection, before the others have their turn */
+	READS = 64,            /* of one connection, before the next one is served */
 	COPY_BELOW = 64 << 10, /* bytes of a payload */
 	RETURN_BYTES =
 	    8 << 20, /* of imported tensors that are unused, before a frame returns them */
@@ -72,8 +72,8 @@ static void drop_first(struct stream_conn *c)
 	c->first = o->next;
 	if (!c->first)
 		c->last = &c->first;
-	o->next = c->spent;
-	c->spent = o;
+	o->next = c->written;
+	c->written = o;
 }
 
 static void frame_free(struct outgoing_frame *o)
@@ -85,13 +85,13 @@ static void frame_free(struct outgoing_frame *o)
 
 static void unlock(struct stream_conn *c)
 {
-	struct outgoing_frame *spent = c->spent, *next;
+	struct outgoing_frame *written = c->written, *next;
 
-	c->spent = NULL;
+	c->written = NULL;
 	pthread_mutex_unlock(&c->lock);
-	for (; spent; spent = next) {
-		next = spent->next;
-		frame_free(spent);
+	for (; written; written = next) {
+		next = written->next;
+		frame_free(written);
 	}
 }
 
@@ -142,9 +142,9 @@ int stream_conn_send_hello(struct stream_conn *c, enum stream_type type,
 int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct stream_hello *hello,
 			 struct mu_err *err)
 {
-	bool ours = c->dialled ? c->exporter != NULL : arena_started();
+	bool can_share = c->dialled ? c->exporter != NULL : arena_started();
 
-	if (ours && (flags & STREAM_SHARES)) {
+	if (can_share && (flags & STREAM_SHARES)) {
 		c->importer = importer_new(c, stream_conn_return, c->fds, err);
 		if (!c->importer)
 			return -(int)err->code;
@@ -155,7 +155,7 @@ int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct str
 		c->exporter = NULL;
 	}
 	snprintf(c->task, sizeof(c->task), "%s", hello->task);
-	c->incarnation = hello->mine;
+	c->incarnation = hello->sender_incarnation;
 	c->handshake_done = true;
 	if (!c->dialled) /* the dialler thread does not own the count */
 		c->owner->n_handshakes--;

@@ -25,8 +25,8 @@ struct stream_conn {
 	struct tls_conn *tls; /* NULL: unencrypted; guarded by the lock after the handshake */
 	/* of the other side; constant after the handshake */
 	int fds[SHARE_FDS];               /* received with the handshake */
-	struct stream_exporter *exporter; /* ours; NULL: tensors are sent */
-	struct stream_importer *importer; /* theirs */
+	struct stream_exporter *exporter; /* of this task; NULL: tensors are sent as bytes */
+	struct stream_importer *importer; /* of the other task */
 	bool handshake_done;
 	char task[STREAM_MAX_TASK + 1];
 	uint64_t incarnation;
@@ -47,9 +47,9 @@ struct stream_conn {
 
 	pthread_mutex_t lock; /* guards the members below; no other lock is taken under it */
 	struct outgoing_frame *first, **last;
-	struct outgoing_frame *spent; /* written frames, to be freed without the lock */
-	struct mu_buf returns;        /* ids of unused imported tensors, not sent yet */
-	size_t returned;              /* bytes of these tensors */
+	struct outgoing_frame *written; /* written frames, to be freed without the lock */
+	struct mu_buf returns;          /* ids of unused imported tensors, not sent yet */
+	size_t returned;                /* bytes of these tensors */
 	bool is_shut_down, wants_out;
 	struct mu_map steps; /* step id -> struct stream_step */
 };

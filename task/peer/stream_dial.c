@@ -105,7 +105,9 @@ static int exchange_hello(struct stream_conn *c, const struct stream_offer *o, s
 {
 	const struct stream_peer *p = c->dialled;
 	const struct runtime *rt = p->owner->worker->runtime;
-	struct stream_hello h = {.mine = rt->incarnation, .yours = o->incarnation}, peer_hello;
+	struct stream_hello h = {.sender_incarnation = rt->incarnation,
+				 .receiver_incarnation = o->incarnation},
+			    peer_hello;
 	char header[STREAM_HEADER], head[STREAM_MAX_HEAD];
 	int64_t until = mu_clock_ms() + DIAL_MS;
 	struct stream_header answer;
@@ -126,7 +128,8 @@ static int exchange_hello(struct stream_conn *c, const struct stream_offer *o, s
 		return mu_fail(err, MU_UNAVAILABLE,
 			       "the task answered HELLO with an unexpected frame");
 	rc = stream_hello_parse(&peer_hello, (struct mu_span){head, answer.head_len}, err);
-	if (!rc && (strcmp(peer_hello.task, p->task) || peer_hello.mine != o->incarnation))
+	if (!rc &&
+	    (strcmp(peer_hello.task, p->task) || peer_hello.sender_incarnation != o->incarnation))
 		rc = mu_fail(err, MU_UNAVAILABLE, "the stream at this address belongs to %s",
 			     peer_hello.task);
 	if (!rc)
@@ -169,7 +172,7 @@ void stream_dial_later(struct stream_peer *p)
 	struct stream_peer **last = &s->to_dial;
 
 	pthread_mutex_lock(&s->lock);
-	while (*last) /* in order: a peer that never answers must not keep the others from a turn */
+	while (*last) /* first in, first out, so that a silent peer does not starve the others */
 		last = &(*last)->next;
 	p->next = NULL;
 	*last = p;

@@ -3,9 +3,9 @@
  * reads them.  That must not happen to values that are checked and then used as indices.
  *
  * Exported tensors may outlive their connection: the importer may have stored one in a variable.
- * When a connection ends, its exports move to the list `past`.  The list is checked whenever an
- * exporter is created or freed.  If the other end of an exporter's life pipe is closed, its exports
- * are released.
+ * When a connection ends, its exports move to the list `closed_exporters`.  The list is checked
+ * whenever an exporter is created or freed.  If the other end of an exporter's pipe is closed, its
+ * exports are released.
  */
 #include "task/peer/stream_share.h"
 
@@ -37,12 +37,12 @@ struct stream_exporter {
 	pthread_mutex_t lock;  /* no other lock is taken under it */
 	struct mu_map exports; /* id -> struct export */
 	uint64_t last_id;
-	int life;
-	struct stream_exporter *next; /* in `past` */
+	int liveness_fd;
+	struct stream_exporter *next; /* in `closed_exporters` */
 };
 
-static pthread_mutex_t past_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct stream_exporter *past;
+static pthread_mutex_t closed_exporters_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stream_exporter *closed_exporters;
 
 /* ---- exports ---- */
 
@@ -58,13 +58,13 @@ static void release_all(struct stream_exporter *l)
 		free_export(s->value);
 	mu_map_fini(&l->exports);
 	pthread_mutex_destroy(&l->lock);
-	close(l->life);
+	close(l->liveness_fd);
 	free(l);
 }
 
 static bool is_in_use(const struct stream_exporter *l)
 {
-	struct pollfd p = {.fd = l->life};
+	struct pollfd p = {.fd = l->liveness_fd};
 
 	return l->exports.count && poll(&p, 1, 0) == 0;
 }
@@ -73,12 +73,12 @@ static void sweep_past(struct stream_exporter *add)
 {
 	struct stream_exporter *l, *keep = NULL, *next;
 
-	pthread_mutex_lock(&past_lock);
+	pthread_mutex_lock(&closed_exporters_lock);
 	if (add) {
-		add->next = past;
-		past = add;
+		add->next = closed_exporters;
+		closed_exporters = add;
 	}
-	for (l = past; l; l = next) {
+	for (l = closed_exporters; l; l = next) {
 		next = l->next;
 		if (is_in_use(l)) {
 			l->next = keep;
@@ -87,8 +87,8 @@ static void sweep_past(struct stream_exporter *add)
 			release_all(l);
 		}
 	}
-	past = keep;
-	pthread_mutex_unlock(&past_lock);
+	closed_exporters = keep;
+	pthread_mutex_unlock(&closed_exporters_lock);
 }
 
 struct stream_exporter *exporter_new(int fds[SHARE_FDS])
@@ -102,7 +102,7 @@ struct stream_exporter *exporter_new(int fds[SHARE_FDS])
 	l = MU_NEW(struct stream_exporter);
 	pthread_mutex_init(&l->lock, NULL);
 	mu_map_init(&l->exports);
-	l->life = ends[0];
+	l->liveness_fd = ends[0];
 	fds[SHARE_FILE] = arena_fd();
 	fds[SHARE_LIFE] = ends[1];
 	return l;
@@ -186,7 +186,7 @@ struct stream_importer {
 	import_release_fn release;
 	char *base;
 	size_t size;
-	int life;
+	int liveness_fd;
 };
 struct import {
 	struct stream_importer *from;
@@ -198,7 +198,7 @@ static void importer_unref(struct stream_importer *b)
 	if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	munmap(b->base, b->size);
-	close(b->life);
+	close(b->liveness_fd);
 	pthread_mutex_destroy(&b->lock);
 	free(b);
 }
@@ -231,7 +231,7 @@ struct stream_importer *importer_new(struct stream_conn *c, import_release_fn re
 	b->release = release;
 	b->base = base;
 	b->size = (size_t)st.st_size;
-	b->life = fds[SHARE_LIFE];
+	b->liveness_fd = fds[SHARE_LIFE];
 	pthread_mutex_init(&b->lock, NULL);
 	close(fds[SHARE_FILE]);
 	fds[SHARE_FILE] = fds[SHARE_LIFE] = -1;

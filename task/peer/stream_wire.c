@@ -86,8 +86,9 @@ int stream_header_parse(struct stream_header *out, const char bytes[STREAM_HEADE
 	if (start[0] < STREAM_HELLO || start[0] > STREAM_RETURN || start[2] || start[3])
 		return fail_malformed(err, "frame header");
 	if (h.head_len > STREAM_MAX_HEAD)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a frame's head of %u bytes: at most %d",
-			       h.head_len, STREAM_MAX_HEAD);
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "a frame head has %u bytes, the limit is %d", h.head_len,
+			       STREAM_MAX_HEAD);
 	if (h.payload_len && (h.type != STREAM_TENSOR || h.payload_len > mu_tensor_limit))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "a frame of type %d with %llu bytes of payload", (int)h.type,
@@ -115,9 +116,10 @@ int stream_frame_end(struct mu_buf *b, size_t at, uint64_t payload_len, struct m
 	uint64_t payload = htole64(payload_len);
 
 	if (head > STREAM_MAX_HEAD)
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
-			       "a frame's head of %zu bytes: at most %d (a very long name?)", head,
-			       STREAM_MAX_HEAD);
+		return mu_fail(
+		    err, MU_RESOURCE_EXHAUSTED,
+		    "a frame head has %zu bytes, the limit is %d; a name may be too long", head,
+		    STREAM_MAX_HEAD);
 	memcpy(b->data + at + 4, &head32, sizeof(head32));
 	memcpy(b->data + at + 8, &payload, sizeof(payload));
 	return 0;
@@ -132,8 +134,8 @@ int stream_hello_parse(struct stream_hello *out, struct mu_span head, struct mu_
 
 	if (!take(&head, start, sizeof(start)) || memcmp(start, magic, sizeof(magic)) ||
 	    !take32(&head, &version) || !take(&head, h.key, sizeof(h.key)) ||
-	    !take64(&head, &h.mine) || !take64(&head, &h.yours) || !take_text(&head, &task) ||
-	    head.len || strlen(task) > STREAM_MAX_TASK)
+	    !take64(&head, &h.sender_incarnation) || !take64(&head, &h.receiver_incarnation) ||
+	    !take_text(&head, &task) || head.len || strlen(task) > STREAM_MAX_TASK)
 		return fail_malformed(err, "HELLO");
 	if (version != STREAM_VERSION)
 		return mu_fail(err, MU_UNIMPLEMENTED, "stream version %u; this task supports %d",
@@ -151,8 +153,8 @@ void stream_hello_write(struct mu_buf *b, enum stream_type type, unsigned flags,
 	mu_buf_put(b, magic, sizeof(magic));
 	put32(b, STREAM_VERSION);
 	mu_buf_put(b, h->key, sizeof(h->key));
-	put64(b, h->mine);
-	put64(b, h->yours);
+	put64(b, h->sender_incarnation);
+	put64(b, h->receiver_incarnation);
 	mu_buf_put(b, h->task, strlen(h->task) + 1);
 	stream_frame_end(b, at, 0, NULL);
 }
@@ -193,7 +195,7 @@ int stream_ran_parse(struct mu_err *result, struct mu_span head, struct mu_err *
 
 void stream_ran_write(struct mu_buf *b, int64_t step_id, const struct mu_err *result)
 {
-	size_t at = stream_frame_begin(b, STREAM_RAN, 0, step_id);
+	size_t at = stream_frame_begin(b, STREAM_RUN_DONE, 0, step_id);
 
 	put32(b, result ? result->code : 0);
 	if (result)

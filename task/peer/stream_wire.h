@@ -19,7 +19,7 @@ enum stream_type {
 	STREAM_HELLO = 1,   /* the first frame, from the side that connects */
 	STREAM_WELCOME = 2, /* the reply */
 	STREAM_RUN = 3,
-	STREAM_RAN = 4,
+	STREAM_RUN_DONE = 4,
 	STREAM_CANCEL = 5,
 	STREAM_CLEANUP = 6,
 	STREAM_TENSOR = 7,
@@ -47,7 +47,7 @@ int stream_frame_end(struct mu_buf *b, size_t at, uint64_t payload_len, struct m
 
 struct stream_hello { /* WELCOME too, without the key */
 	char key[STREAM_KEY];
-	uint64_t mine, yours; /* incarnations */
+	uint64_t sender_incarnation, receiver_incarnation;
 	char task[STREAM_MAX_TASK + 1];
 };
 int stream_hello_parse(struct stream_hello *out, struct mu_span head, struct mu_err *err);

@@ -16,7 +16,7 @@ void work_reserve(struct work *w, unsigned n)
 	w->cap = 2 * (w->n + n);
 	struct item *grown = mu_xmalloc((size_t)w->cap * sizeof *grown);
 	memcpy(grown, queue, w->n * sizeof *queue);
-	if (w->items != w->few)
+	if (w->items != w->embedded_items)
 		free(w->items);
 	w->items = grown;
 }

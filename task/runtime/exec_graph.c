@@ -66,7 +66,7 @@ static int check_inputs(const struct executor *e, const struct types *types, uns
 	return 0;
 }
 
-static void note_refs(struct executor *e, const struct types *types)
+static void record_ref_inputs(struct executor *e, const struct types *types)
 {
 	size_t total = 0;
 
@@ -106,7 +106,7 @@ static int read_types(struct executor *e, struct mu_arena *scratch, struct types
 		if (types[i].n_out > e->max_out)
 			e->max_out = types[i].n_out;
 	}
-	note_refs(e, types);
+	record_ref_inputs(e, types);
 	return 0;
 }
 
@@ -229,7 +229,7 @@ static void collect_roots(struct executor *e)
 	}
 }
 
-static struct exec_node *lines_of_nodes(struct executor *e)
+static struct exec_node *alloc_nodes(struct executor *e)
 {
 	_Static_assert(sizeof(struct exec_node) == CACHE_LINE, "a node is one cache line");
 	char *p = mu_arena_zalloc(&e->arena, ((size_t)e->n_nodes + 1) * CACHE_LINE);
@@ -245,10 +245,10 @@ int exec_graph_compile(struct executor *e, struct mu_err *err)
 
 	mu_arena_init(&scratch);
 	e->n_nodes = e->graph->n_nodes;
-	e->nodes = lines_of_nodes(e);
+	e->nodes = alloc_nodes(e);
 	e->extra = MU_ARENA_ARRAY(&e->arena, struct exec_node_extra, e->n_nodes);
 	types = MU_ARENA_ARRAY(&scratch, struct types, e->n_nodes);
-	e->all_taken = true;
+	e->leaves_slots_empty = true;
 	for (unsigned i = 0; !rc && i < e->n_nodes; i++) {
 		e->nodes[i].node = e->graph->nodes[i];
 		const struct mu_op_def *def = e->graph->nodes[i]->def;
@@ -258,7 +258,7 @@ int exec_graph_compile(struct executor *e, struct mu_err *err)
 			rc = find_kernel(e->nodes[i].node, e->rt, &e->extra[i].kernel, err);
 		if (!rc)
 			node_describe(&e->nodes[i], e->extra[i].kernel, e->rt->kernels);
-		e->all_taken &= e->nodes[i].kind == NODE_PLAIN;
+		e->leaves_slots_empty &= e->nodes[i].kind == NODE_PLAIN;
 	}
 	if (!rc)
 		rc = read_types(e, &scratch, types, err);

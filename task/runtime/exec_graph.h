@@ -104,8 +104,9 @@ struct executor {
 	pthread_mutex_t lock;
 	struct iteration *spare; /* root blocks of ended steps, for reuse */
 	unsigned n_spare;
-	bool has_helpers; /* the pool has several threads */
-	bool all_taken;   /* no Merge and no loop: after a successful step all slots are empty */
+	bool has_helpers;        /* the pool has several threads */
+	bool leaves_slots_empty; /* no Merge and no loop: after a successful step all slots are
+				    empty */
 };
 
 struct iteration {
@@ -120,8 +121,8 @@ struct iteration {
 
 /* The value of a constant Enter, for iterations that start later, or of a NextIteration that waits
  * until one starts. */
-struct kept_value {
-	struct kept_value *next;
+struct stored_value {
+	struct stored_value *next;
 	const struct exec_node *from;
 	struct value value;
 };
@@ -138,8 +139,8 @@ struct frame {
 	uint64_t n_started;
 	int64_t n_active;
 	uint32_t enters_left;
-	struct kept_value *constants;
-	struct kept_value *waiting; /* for the next iteration, which may not start yet */
+	struct stored_value *constants;
+	struct stored_value *waiting; /* for the next iteration, which may not start yet */
 	const struct exec_node **live_exits;
 	unsigned n_live, cap_live;
 };
@@ -163,11 +164,11 @@ struct item {
 	struct iteration *it;
 };
 
-enum { WORK_INLINE = 64, OUT_INLINE = 8 };
+enum { WORK_EMBEDDED = 64, OUT_EMBEDDED = 8 };
 struct work {
 	struct step *step;
 	struct work *outer; /* this thread's work on another step, interrupted by this one */
-	struct item *items, few[WORK_INLINE];
+	struct item *items, embedded_items[WORK_EMBEDDED];
 	unsigned first, n, cap; /* of items: the queue is items[first] to items[first + n - 1] */
 	struct pool_job *finished, **last_finished; /* calls whose successors wait for `items` */
 	unsigned done;
@@ -175,8 +176,8 @@ struct work {
 	size_t inline_bytes;      /* inline execution: bytes of inputs so far */
 	bool is_inline;           /* inline execution on an I/O thread, which must return soon */
 	bool is_outermost_inline; /* the first work of the inline execution */
-	struct kernel_call call; /* reused for each kernel */
-	struct value *out, few_out[OUT_INLINE];
+	struct kernel_call call;  /* reused for each kernel */
+	struct value *out, embedded_out[OUT_EMBEDDED];
 };
 
 enum step_flag { STEP_FAILED = 1, STEP_TRACED = 2 };
@@ -184,7 +185,7 @@ struct step {
 	_Atomic unsigned refs;
 	struct executor *executor;
 	struct rendezvous *rendezvous;
-	struct call_frame *frame;
+	struct call_frame *call_frame;
 	step_done done;
 	void *arg;
 	_Atomic unsigned outstanding;

@@ -261,11 +261,11 @@ static void work_begin(struct work *w, struct step *s, bool is_inline)
 {
 	w->step = s;
 	w->outer = current;
-	w->items = w->few;
+	w->items = w->embedded_items;
 	w->first = w->n = w->done = 0;
 	w->finished = NULL;
 	w->last_finished = &w->finished;
-	w->cap = WORK_INLINE;
+	w->cap = WORK_EMBEDDED;
 	w->is_inline = is_inline;
 	w->is_outermost_inline = is_inline && !w->outer && !inline_budget.on;
 	if (w->is_outermost_inline)
@@ -273,11 +273,11 @@ static void work_begin(struct work *w, struct step *s, bool is_inline)
 	w->max_nodes =
 	    inline_budget.done < INLINE_MAX_NODES ? INLINE_MAX_NODES - inline_budget.done : 0;
 	w->inline_bytes = inline_budget.inline_bytes;
-	w->out = w->few_out;
-	if (s->executor->max_out > OUT_INLINE)
+	w->out = w->embedded_out;
+	if (s->executor->max_out > OUT_EMBEDDED)
 		w->out = MU_NEW_ARRAY(struct value, s->executor->max_out);
 	else
-		memset(w->few_out, 0, sizeof w->few_out);
+		memset(w->embedded_out, 0, sizeof w->embedded_out);
 	current = w;
 }
 
@@ -358,9 +358,9 @@ static void work_run(struct work *w)
 						 ? inline_budget.inline_bytes
 						 : w->inline_bytes;
 	}
-	if (w->items != w->few)
+	if (w->items != w->embedded_items)
 		free(w->items);
-	if (w->out != w->few_out)
+	if (w->out != w->embedded_out)
 		free(w->out);
 	step_release(s);
 	if (is_outermost_inline)
@@ -393,7 +393,7 @@ static struct step *step_start(struct executor *e, struct rendezvous *r, struct 
 	executor_ref(e);
 	s->executor = e;
 	s->rendezvous = rendezvous_ref(r);
-	s->frame = frame;
+	s->call_frame = frame;
 	s->done = done;
 	s->arg = arg;
 	s->root = iteration_take_root(e);

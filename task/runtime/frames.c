@@ -66,10 +66,10 @@ static void value_ref(struct value *to, const struct value *from)
 		resource_ref(&from->ref->base);
 }
 
-static void keep_value(struct kept_value **list, const struct exec_node *from,
-		       const struct value *v)
+static void store_value(struct stored_value **list, const struct exec_node *from,
+			const struct value *v)
 {
-	struct kept_value *k = MU_NEW(struct kept_value);
+	struct stored_value *k = MU_NEW(struct stored_value);
 
 	k->from = from;
 	value_ref(&k->value, v);
@@ -77,9 +77,9 @@ static void keep_value(struct kept_value **list, const struct exec_node *from,
 	*list = k;
 }
 
-static void kept_values_free(struct kept_value *list)
+static void stored_values_free(struct stored_value *list)
 {
-	for (struct kept_value *k = list, *next; k; k = next) {
+	for (struct stored_value *k = list, *next; k; k = next) {
 		next = k->next;
 		value_clear(&k->value);
 		free(k);
@@ -92,8 +92,8 @@ static void frame_free(struct frame *f)
 		next = it->next;
 		iteration_free(f->info, it);
 	}
-	kept_values_free(f->constants);
-	kept_values_free(f->waiting);
+	stored_values_free(f->constants);
+	stored_values_free(f->waiting);
 	pthread_mutex_destroy(&f->lock);
 	free(f->live_exits);
 	free(f);
@@ -144,7 +144,7 @@ static void deliver_dead_exits(struct work *w, struct frame *f)
 }
 
 /* Delivers a copy of each value to the iteration. */
-static void deliver_values(struct work *w, struct iteration *t, const struct kept_value *list)
+static void deliver_values(struct work *w, struct iteration *t, const struct stored_value *list)
 {
 	for (; list; list = list->next) {
 		struct value v;
@@ -159,15 +159,15 @@ static void deliver_values(struct work *w, struct iteration *t, const struct kep
  * meanwhile. */
 static void start_waiting(struct work *w, struct frame *f)
 {
-	struct kept_value *waiting = mu_steal(&f->waiting);
+	struct stored_value *waiting = mu_steal(&f->waiting);
 	struct iteration *t = add_iteration(f);
-	struct kept_value *constants = f->constants;
+	struct stored_value *constants = f->constants;
 
 	t->outstanding++;
 	pthread_mutex_unlock(&f->lock);
 	deliver_values(w, t, constants);
 	deliver_values(w, t, waiting);
-	kept_values_free(waiting);
+	stored_values_free(waiting);
 	pthread_mutex_lock(&f->lock);
 	t->outstanding--;
 }
@@ -186,9 +186,9 @@ static void free_ended_iterations(struct work *w, struct frame *f)
 			if (f->waiting)
 				start_waiting(w, f);
 		}
-		bool over = !f->iterations;
+		bool is_last = !f->iterations;
 		pthread_mutex_unlock(&f->lock);
-		if (!over)
+		if (!is_last)
 			return;
 		struct iteration *parent = f->parent;
 		deliver_dead_exits(w, f);
@@ -220,7 +220,7 @@ static void frame_enter(struct work *w, const struct exec_node *n, struct iterat
 	    f->iterations; /* the first iteration cannot end before all Enters have run */
 	first->outstanding++;
 	if (n->constant && !dead) {
-		keep_value(&f->constants, n, &out[0]);
+		store_value(&f->constants, n, &out[0]);
 		/* Active iterations get the value too; later ones find it in the list. */
 		later = first->next;
 		for (struct iteration *t = later; t; t = t->next, last = last->next)
@@ -249,13 +249,13 @@ static void next_iteration(struct work *w, const struct exec_node *n, struct ite
 			   struct value *out)
 {
 	struct frame *f = it->frame;
-	struct kept_value *constants = NULL;
+	struct stored_value *constants = NULL;
 	struct iteration *t;
 
 	pthread_mutex_lock(&f->lock);
 	t = it->next;
 	if (!t && f->n_active >= f->info->max_active) {
-		keep_value(&f->waiting, n, &out[0]);
+		store_value(&f->waiting, n, &out[0]);
 		pthread_mutex_unlock(&f->lock);
 		return;
 	}

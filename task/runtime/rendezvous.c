@@ -112,8 +112,9 @@ void rendezvous_unref(struct rendezvous *r)
 {
 	if (!r || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	struct mu_err gone = {MU_CANCELLED, "the step has ended"};
-	rendezvous_abort(r, &gone); /* otherwise receivers without a reference would wait forever */
+	struct mu_err cancelled = {MU_CANCELLED, "the step has ended"};
+	/* Otherwise receivers without a reference would wait forever. */
+	rendezvous_abort(r, &cancelled);
 	drop_sent(r);
 	for (struct route *p = atomic_load(&r->routes), *next; p; p = next) {
 		next = p->next;
@@ -408,12 +409,12 @@ struct rendezvous_table *rendezvous_table_new(const char *task_prefix,
 
 void rendezvous_table_free(struct rendezvous_table *t)
 {
-	struct mu_err gone = {MU_CANCELLED, "the task is shutting down"};
+	struct mu_err cancelled = {MU_CANCELLED, "the task is shutting down"};
 
 	if (!t)
 		return;
 	mu_map_each (&t->steps, s) {
-		rendezvous_abort(s->value, &gone);
+		rendezvous_abort(s->value, &cancelled);
 		rendezvous_unref(s->value);
 	}
 	mu_map_fini(&t->steps);
@@ -447,19 +448,19 @@ struct rendezvous *rendezvous_table_get(struct rendezvous_table *t, int64_t step
 	}
 	pthread_mutex_unlock(&t->lock);
 	if (late) {
-		struct mu_err over = {MU_ABORTED, ""};
-		snprintf(over.msg, sizeof over.msg, "Step %lld has ended on this task",
+		struct mu_err ended = {MU_ABORTED, ""};
+		snprintf(ended.msg, sizeof ended.msg, "Step %lld has ended on this task",
 			 (long long)step_id);
-		rendezvous_abort(r, &over);
+		rendezvous_abort(r, &ended);
 	}
 	return r;
 }
 
 void rendezvous_table_drop(struct rendezvous_table *t, int64_t step_id, const struct mu_err *why)
 {
-	struct mu_err over = {MU_CANCELLED, ""};
+	struct mu_err ended = {MU_CANCELLED, ""};
 
-	snprintf(over.msg, sizeof over.msg, "Step %lld was cleaned up", (long long)step_id);
+	snprintf(ended.msg, sizeof ended.msg, "Step %lld was cleaned up", (long long)step_id);
 	pthread_mutex_lock(&t->lock);
 	struct rendezvous *r = mu_map_del_n(&t->steps, &step_id, sizeof step_id);
 	if (step_id)
@@ -467,6 +468,6 @@ void rendezvous_table_drop(struct rendezvous_table *t, int64_t step_id, const st
 	pthread_mutex_unlock(&t->lock);
 	if (!r)
 		return;
-	rendezvous_abort(r, why ? why : &over);
+	rendezvous_abort(r, why ? why : &ended);
 	rendezvous_unref(r);
 }

@@ -26,9 +26,9 @@ struct runtime {
 	struct thread_pool *pool; /* compute threads */
 	struct device_set
 	    *devices; /* NULL: none but the host; set before the first graph is registered; owned */
-	struct collectives *collectives;    /* NULL: no server; set with devices; owned */
+	struct collectives *collectives;       /* NULL: no server; set with devices; owned */
 	struct python_process *python_process; /* NULL: none runs Python functions; owned */
-	struct debug_streams debug_streams; /* without functions: no server; set with devices */
+	struct debug_streams debug_streams;    /* without functions: no server; set with devices */
 };
 /* threads 0: the CPUs of the cgroup.  `kernels` is borrowed for the runtime's life. */
 int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,
@@ -67,7 +67,7 @@ struct call_frame {
 };
 struct step *executor_start_call(struct executor *e, struct rendezvous *r, struct call_frame *frame,
 				 step_done done, void *arg);
-struct call_frame *step_frame(const struct step *s); /* NULL: not a function body */
+struct call_frame *step_call_frame(const struct step *s); /* NULL: not a function body */
 struct mu_library *step_library(const struct step *s);
 void step_cancel(struct step *s, const struct mu_err *why); /* idempotent; done is still called */
 struct step *step_ref(struct step *s);

@@ -21,7 +21,7 @@ void step_release(struct step *s)
 	pthread_mutex_unlock(&s->lock);
 	frames_free(s);
 	/* Loops and Merge may leave unused values in slots. */
-	iteration_cache_root(e, s->root, !failed && e->all_taken);
+	iteration_cache_root(e, s->root, !failed && e->leaves_slots_empty);
 	s->root = NULL;
 	if (s->own_container)
 		resources_clear(e->rt->resources, s->own_container);
@@ -51,9 +51,9 @@ struct rendezvous *step_rendezvous(struct step *s)
 	return s->rendezvous;
 }
 
-struct call_frame *step_frame(const struct step *s)
+struct call_frame *step_call_frame(const struct step *s)
 {
-	return s->frame;
+	return s->call_frame;
 }
 
 struct mu_library *step_library(const struct step *s)
@@ -68,12 +68,12 @@ const char *step_container(const struct step *s)
 
 const char *step_session(const struct step *s)
 {
-	static _Atomic unsigned long long made;
+	static _Atomic unsigned long long next_id;
 	struct executor *e = s->executor;
 
 	pthread_mutex_lock(&e->lock);
 	if (!e->session) {
-		e->session = mu_xasprintf("_executor_%llu", atomic_fetch_add(&made, 1));
+		e->session = mu_xasprintf("_executor_%llu", atomic_fetch_add(&next_id, 1));
 		e->owns_session = true;
 	}
 	pthread_mutex_unlock(&e->lock);
@@ -82,11 +82,11 @@ const char *step_session(const struct step *s)
 
 const char *step_own_container(struct step *s)
 {
-	static _Atomic unsigned long long made;
+	static _Atomic unsigned long long next_id;
 
 	pthread_mutex_lock(&s->lock);
 	if (!s->own_container)
-		s->own_container = mu_xasprintf("_step_%llu", atomic_fetch_add(&made, 1));
+		s->own_container = mu_xasprintf("_step_%llu", atomic_fetch_add(&next_id, 1));
 	pthread_mutex_unlock(&s->lock);
 	return s->own_container;
 }
@@ -175,13 +175,13 @@ bool kernel_uncancel(struct kernel_call *k)
 	struct step *s = k->step;
 
 	pthread_mutex_lock(&s->lock);
-	bool ours = c->registered;
-	if (ours) {
+	bool was_registered = c->registered;
+	if (was_registered) {
 		*c->link = c->next;
 		if (c->next)
 			c->next->link = c->link;
 		c->registered = false;
 	}
 	pthread_mutex_unlock(&s->lock);
-	return ours;
+	return was_registered;
 }

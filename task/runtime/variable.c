@@ -11,7 +11,7 @@ static void variable_free(struct resource *r)
 	free(v);
 }
 
-static size_t variable_size(struct resource *r)
+static size_t variable_bytes(struct resource *r)
 {
 	struct variable *v = MU_CONTAINER(r, struct variable, base);
 
@@ -22,9 +22,9 @@ static size_t variable_size(struct resource *r)
 }
 
 const struct resource_type reference_variable_type = {
-    .name = "reference variable", .free = variable_free, .bytes = variable_size};
+    .name = "reference variable", .free = variable_free, .bytes = variable_bytes};
 const struct resource_type variable_type = {
-    .name = "variable", .free = variable_free, .bytes = variable_size};
+    .name = "variable", .free = variable_free, .bytes = variable_bytes};
 
 bool resource_is_variable(const struct resource *r)
 {

@@ -23,7 +23,7 @@ static int stop(void **state)
 static void post(const struct task *t, const char *body, struct mu_http_answer *a)
 {
 	*a = (struct mu_http_answer){0};
-	server_status_handle(
+	server_http_handle(
 	    t->server,
 	    &(struct mu_http_request){
 		.method = "POST", .path = "/cluster", .loopback = true, .body = mu_span_of(body)},
@@ -72,7 +72,7 @@ static void expect_from_afar(const struct task *t, const char *path, const char 
 {
 	struct mu_http_answer a = {0};
 
-	server_status_handle(
+	server_http_handle(
 	    t->server,
 	    &(struct mu_http_request){
 		.method = "POST", .path = path, .authorization = header, .body = MU_SPAN("{}")},

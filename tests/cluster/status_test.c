@@ -37,8 +37,8 @@ static void assert_tells(const struct task *t, const char *part)
 {
 	struct mu_http_answer a = {0};
 
-	server_status_handle(t->server,
-			     &(struct mu_http_request){.method = "GET", .path = "/status"}, &a);
+	server_http_handle(t->server, &(struct mu_http_request){.method = "GET", .path = "/status"},
+			   &a);
 	assert_int_equal(a.status, 200);
 	if (!strstr(a.body.data, part))
 		fail_msg("no %s in %s", part, a.body.data);
@@ -126,8 +126,8 @@ static double busy(const struct task *t)
 	const char *at;
 	double share;
 
-	server_status_handle(t->server,
-			     &(struct mu_http_request){.method = "GET", .path = "/status"}, &a);
+	server_http_handle(t->server, &(struct mu_http_request){.method = "GET", .path = "/status"},
+			   &a);
 	at = strstr(a.body.data, "\"busy\":");
 	share = at ? strtod(at + strlen("\"busy\":"), NULL) : -1;
 	mu_buf_fini(&a.body);
@@ -154,8 +154,8 @@ static bool tells(const struct task *t, const char *part)
 	struct mu_http_answer a = {0};
 	bool found;
 
-	server_status_handle(t->server,
-			     &(struct mu_http_request){.method = "GET", .path = "/status"}, &a);
+	server_http_handle(t->server, &(struct mu_http_request){.method = "GET", .path = "/status"},
+			   &a);
 	found = strstr(a.body.data, part) != NULL;
 	mu_buf_fini(&a.body);
 	return found;

@@ -348,7 +348,9 @@ static bool closed(int fd)
 static void connection_without_the_key__is_closed(void **state)
 {
 	struct fixture *f = fixture_new("p");
-	struct stream_hello h = {.task = "/job:worker/replica:0/task:0", .mine = 1, .yours = 2};
+	struct stream_hello h = {.task = "/job:worker/replica:0/task:0",
+				 .sender_incarnation = 1,
+				 .receiver_incarnation = 2};
 	MU_AUTO_BUF b = {0};
 	int fd = connect_to(&f->ps);
 
@@ -368,7 +370,7 @@ static void connection_without_the_key__is_closed(void **state)
 /* Makes the handshake as the worker with incarnation 7. */
 static int connect_as_worker(struct task *t)
 {
-	struct stream_hello h = {.task = "/job:worker/replica:0/task:0", .mine = 7};
+	struct stream_hello h = {.task = "/job:worker/replica:0/task:0", .sender_incarnation = 7};
 	char welcome[STREAM_HEADER + 200];
 	MU_AUTO_BUF status = {0};
 	MU_AUTO_BUF b = {0};
@@ -378,7 +380,7 @@ static int connect_as_worker(struct task *t)
 	peers_offer(t->server->peers, &status);
 	assert_true(stream_offer_parse(&o, mu_buf_span(&status)));
 	memcpy(h.key, o.key, sizeof(h.key));
-	h.yours = o.incarnation;
+	h.receiver_incarnation = o.incarnation;
 	stream_hello_write(&b, STREAM_HELLO, 0, &h);
 	put(fd, &b);
 	assert_true(recv(fd, welcome, sizeof(welcome), 0) > STREAM_HEADER);
@@ -495,7 +497,7 @@ static void invalid_bytes__close_only_their_connection(void **state)
 		uint32_t head;
 		uint64_t payload;
 	} frames[] = {{99, 0, 0},
-		      {STREAM_RAN, 4, 0},
+		      {STREAM_RUN_DONE, 4, 0},
 		      {STREAM_TENSOR, 1 << 30, 0},
 		      {STREAM_TENSOR, 10, UINT64_MAX},
 		      {STREAM_RUN, 3, 0},

@@ -117,7 +117,9 @@ static ssize_t send_http2_preface(const char *address, const char *folder)
 
 static void unauthenticated_client__at_the_stream_port__gets_at_most_a_tls_alert(void **state)
 {
-	struct stream_hello h = {.task = "/job:worker/replica:0/task:0", .mine = 1, .yours = 2};
+	struct stream_hello h = {.task = "/job:worker/replica:0/task:0",
+				 .sender_incarnation = 1,
+				 .receiver_incarnation = 2};
 	struct secured *s = secured_new("tcp");
 	struct mu_certs theirs;
 	MU_AUTO_BUF b = {0};

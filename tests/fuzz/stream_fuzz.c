@@ -21,7 +21,7 @@ static int read_head(const struct stream_header *h, struct mu_span head)
 		return stream_hello_parse(&hello, head, &err);
 	case STREAM_RUN:
 		return stream_run_parse(&run, head, &err);
-	case STREAM_RAN:
+	case STREAM_RUN_DONE:
 		return stream_ran_parse(&said, head, &err);
 	case STREAM_TENSOR:
 		if (stream_tensor_parse(&tensor, h, head, &err))

@@ -20,7 +20,10 @@ static struct mu_span head_of(const struct mu_buf *b, struct stream_header *h)
 
 static void hello_run_and_ran__read_as_written(void **state)
 {
-	struct stream_hello hello = {.key = "0123456789abcde", .mine = 3, .yours = 4, .task = "t"};
+	struct stream_hello hello = {.key = "0123456789abcde",
+				     .sender_incarnation = 3,
+				     .receiver_incarnation = 4,
+				     .task = "t"};
 	struct stream_run run = {-5, "session", "graph"};
 	struct mu_err said = {MU_ABORTED, "why"}, err;
 	MU_AUTO_BUF a = {0};
@@ -33,8 +36,8 @@ static void hello_run_and_ran__read_as_written(void **state)
 	stream_hello_write(&a, STREAM_HELLO, 0, &hello);
 	assert_ok(stream_hello_parse(&hello2, head_of(&a, &h), &err), &err);
 	assert_memory_equal(hello.key, hello2.key, STREAM_KEY);
-	assert_int_equal(hello2.mine, 3);
-	assert_int_equal(hello2.yours, 4);
+	assert_int_equal(hello2.sender_incarnation, 3);
+	assert_int_equal(hello2.receiver_incarnation, 4);
 	assert_string_equal(hello2.task, "t");
 	assert_ok(stream_run_write(&b, -9, &run, &err), &err);
 	assert_ok(stream_run_parse(&run2, head_of(&b, &h), &err), &err);

@@ -16,6 +16,7 @@ static int rows_shape(struct mu_shape *out, int64_t n, const struct mu_shape *s,
 
 /* ---- DynamicPartition ---- */
 
+/* Checks the partitions and adds the size of each to counts, which must be zero. */
 static int count_parts(const struct kernel_call *c, int64_t *counts, struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0), *parts = kernel_in(c, 1);

@@ -37,7 +37,7 @@ static const struct mode *mode_of(const char *op)
 }
 
 /* The bits of the value of a segment without members. */
-static uint64_t start_of(enum mu_dtype t, const struct mode *mode)
+static uint64_t empty_segment_bits(enum mu_dtype t, const struct mode *mode)
 {
 	double most = t == MU_DOUBLE     ? DBL_MAX
 		      : t == MU_HALF     ? (double)HALF_MAX
@@ -96,7 +96,7 @@ static int by_row(struct kernel_call *c, struct mu_err *err)
 static int segments(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0), *ids = kernel_in(c, 1);
-	struct fill_args f = {.value = start_of(data->dtype, mode_of(c->node->op))};
+	struct fill_args f = {.value = empty_segment_bits(data->dtype, mode_of(c->node->op))};
 	struct mu_shape shape;
 	int64_t row;
 

@@ -91,7 +91,7 @@ static int reshape(struct kernel_call *c, struct mu_err *err)
 		else if (dims[i] == 0)
 			has_zero = true;
 		else if (__builtin_mul_overflow(known, dims[i], &known))
-			return mu_invalid(err, "the shape asked for is too large");
+			return mu_invalid(err, "the requested shape is too large");
 	}
 	if (free_dim >= 0)
 		MU_RETURN_IF_ERROR(missing_size(&t->shape, has_zero, known, &dims[free_dim], err));
@@ -173,7 +173,7 @@ static int broadcast_to(struct kernel_call *c, struct mu_err *err)
 	return move_read(out, in, &v, err);
 }
 
-/* The shape two shapes broadcast to, as numbers. */
+/* BroadcastArgs: the shape that two shape vectors broadcast to. */
 static int broadcast_args(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape a, b, out;

@@ -56,7 +56,7 @@ static struct readback *readback_new(struct kernel_call *c,
 
 /* ---- CheckNumerics ---- */
 
-static int tell_wrong(struct readback *q, struct mu_err *err)
+static int check_numerics_done(struct readback *q, struct mu_err *err)
 {
 	const int32_t *wrong = q->host.data;
 
@@ -74,7 +74,7 @@ static void check_numerics_gpu(struct kernel_call *c)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
 	struct check_numerics_args a = {.in = gpu_address(t), .n = t->shape.count};
-	struct readback *q = readback_new(c, tell_wrong);
+	struct readback *q = readback_new(c, check_numerics_done);
 	struct mu_err err;
 	int rc = gpu_scratch(c, MU_INT32, 2, &q->device, &err);
 
@@ -87,7 +87,7 @@ static void check_numerics_gpu(struct kernel_call *c)
 
 /* ---- Where ---- */
 
-static int tell_where(struct readback *q, struct mu_err *err)
+static int where_counted(struct readback *q, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(q->c, 0)->shape;
 	const int64_t found = q->host.data ? *MU_DATA(int64_t, &q->host) : 0;
@@ -107,12 +107,12 @@ static void where_gpu(struct kernel_call *c)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
 	struct unary_args a = {.in = gpu_address(t), .n = t->shape.count};
-	struct readback *q = readback_new(c, tell_where);
+	struct readback *q = readback_new(c, where_counted);
 	struct mu_err err;
 	int rc;
 
 	if (!a.n) {
-		rc = tell_where(q, &err);
+		rc = where_counted(q, &err);
 		readback_end(q, rc ? &err : NULL);
 		return;
 	}

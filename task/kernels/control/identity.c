@@ -98,7 +98,7 @@ static int ensure_shape(struct kernel_call *c, struct mu_err *err)
 static int frame_of(const struct kernel_call *c, struct call_frame **out, int64_t *index,
 		    struct mu_err *err)
 {
-	*out = c->step ? step_frame(c->step) : NULL;
+	*out = c->step ? step_call_frame(c->step) : NULL;
 	*index = args_attr_int(c->node, "index", -1);
 	if (!*out)
 		return mu_fail(err, MU_INTERNAL, "no call frame");

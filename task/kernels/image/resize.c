@@ -436,7 +436,7 @@ struct resize_gradient {
 	double *sums;
 };
 
-static void sum_images(void *arg, int64_t from, int64_t to)
+static void add_input_gradients(void *arg, int64_t from, int64_t to)
 {
 	const struct resize_gradient *b = arg;
 	const struct resize *r = b->r;
@@ -484,7 +484,7 @@ static int run_back(struct kernel_call *c, struct resize *r, struct mu_err *err)
 	b.grad = grad.data;
 	b.sums = sums.data;
 	MU_RETURN_IF_ERROR(find_taps(r, err));
-	kernel_parallel(c, r->images, 1, sum_images, &b);
+	kernel_parallel(c, r->images, 1, add_input_gradients, &b);
 	free_taps(r);
 	convert(r->out->dtype, r->out->data, MU_DOUBLE, sums.data, sums.shape.count);
 	return 0;

@@ -43,7 +43,7 @@ static int empty_output(struct kernel_call *c, unsigned i, enum mu_dtype t, stru
 	return 0;
 }
 
-/* Values and, if they are wanted, vectors of square matrices. */
+/* Allocates the outputs: eigenvalues and, with compute_v, eigenvectors.  Sets j->flag. */
 static int eigen_outs(struct kernel_call *c, struct matrix_job *j, enum mu_dtype t,
 		      struct mu_err *err)
 {

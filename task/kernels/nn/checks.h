@@ -66,13 +66,13 @@ int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *
 /* in: the shape of what was pooled. */
 int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
 			struct pool_sizes *p, struct mu_shape *in, struct mu_err *err);
-/* The shape of what the pool gave; with places, and of which type those are. */
+/* *want: the shape of the pool's output; *type: the type of argmax. */
 int check_max_pool_grad_grad(const struct kernel_call *c, const struct window_attrs *a,
 			     struct pool_sizes *p, struct mu_shape *want, struct mu_err *err);
-int check_max_pool_places(const struct kernel_call *c, const struct window_attrs *a,
+int check_max_pool_argmax(const struct kernel_call *c, const struct window_attrs *a,
 			  struct pool_sizes *p, struct mu_shape *shape, enum mu_dtype *type,
 			  struct mu_err *err);
-int check_max_pool_grad_places(const struct kernel_call *c, const struct window_attrs *a,
+int check_max_pool_grad_argmax(const struct kernel_call *c, const struct window_attrs *a,
 			       struct pool_sizes *p, struct mu_err *err);
 
 /* ---- batch_norm.c ---- */

@@ -160,7 +160,7 @@ static int max_pool_places(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes s;
 
 	MU_RETURN_IF_ERROR(pool_need_type(c, type, false, err));
-	MU_RETURN_IF_ERROR(check_max_pool_places(c, c->state, &s, &shape, &place_type, err));
+	MU_RETURN_IF_ERROR(check_max_pool_argmax(c, c->state, &s, &shape, &place_type, err));
 	struct pool p = pool_of(&s, type);
 	return pool_run_places(c, &p, &shape, place_type, whole, err);
 }
@@ -174,7 +174,7 @@ static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
 	struct pool_sizes s;
 
 	MU_RETURN_IF_ERROR(pool_need_type(c, in->dtype, false, err));
-	MU_RETURN_IF_ERROR(check_max_pool_grad_places(c, c->state, &s, err));
+	MU_RETURN_IF_ERROR(check_max_pool_grad_argmax(c, c->state, &s, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
 	if (!in->shape.count)
 		return 0;

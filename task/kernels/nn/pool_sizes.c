@@ -157,7 +157,7 @@ int check_max_pool_grad_grad(const struct kernel_call *c, const struct window_at
 	return is_of_shape(c, &in->shape, 2, "grad", err);
 }
 
-int check_max_pool_places(const struct kernel_call *c, const struct window_attrs *a,
+int check_max_pool_argmax(const struct kernel_call *c, const struct window_attrs *a,
 			  struct pool_sizes *p, struct mu_shape *shape, enum mu_dtype *type,
 			  struct mu_err *err)
 {
@@ -167,12 +167,12 @@ int check_max_pool_places(const struct kernel_call *c, const struct window_attrs
 		return mu_invalid(err, "tensor_in must not be empty");
 	*type = args_attr_type(c->node, "Targmax", MU_INT64);
 	if (*type != MU_INT64 && (*type != MU_INT32 || in->count > INT_MAX))
-		return mu_invalid(err, "places of %s in %s cannot be counted", mu_dtype_name(*type),
-				  mu_shape_str(in));
+		return mu_invalid(err, "argmax of type %s cannot count the elements of %s",
+				  mu_dtype_name(*type), mu_shape_str(in));
 	return check_pool(c, a, p, shape, err);
 }
 
-int check_max_pool_grad_places(const struct kernel_call *c, const struct window_attrs *a,
+int check_max_pool_grad_argmax(const struct kernel_call *c, const struct window_attrs *a,
 			       struct pool_sizes *p, struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, &kernel_in(c, 0)->shape, 3, p, err));

@@ -265,7 +265,7 @@ static int argmax_gpu(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	struct pool_sizes p;
 
-	MU_RETURN_IF_ERROR(check_max_pool_places(c, c->state, &p, &shape, &type, err));
+	MU_RETURN_IF_ERROR(check_max_pool_argmax(c, c->state, &p, &shape, &type, err));
 	MU_RETURN_IF_ERROR(gpu_out(c, 1, type, &shape, &a.at, err));
 	a.wide = type == MU_INT64;
 	return pool_2d(c, "pool_places", &p, &shape, &a, err);
@@ -281,7 +281,7 @@ static int argmax_grad_gpu(struct kernel_call *c, struct mu_err *err)
 	GPU_RUNS_AUTO runs = {0};
 	struct pool_sizes p;
 
-	MU_RETURN_IF_ERROR(check_max_pool_grad_places(c, c->state, &p, err));
+	MU_RETURN_IF_ERROR(check_max_pool_grad_argmax(c, c->state, &p, err));
 	MU_RETURN_IF_ERROR(gpu_out(c, 0, in->dtype, &in->shape, &a.table, err));
 	MU_RETURN_IF_ERROR(gpu_fill(kernel_gpu(c), &c->out[0].tensor, 0, err));
 	if (!n || !in->shape.count)

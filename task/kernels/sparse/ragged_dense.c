@@ -103,7 +103,8 @@ static int read_levels(const struct kernel_call *c, struct levels *l, struct mu_
 		if ((!size && (rc = args_rank(c, PARTITIONS + i, 1, err))))
 			return rc;
 		if (l->n == MU_MAX_RANK)
-			return mu_invalid(err, "at most %d levels", MU_MAX_RANK);
+			return mu_invalid(err, "row_partition_types has more than %d levels",
+					  MU_MAX_RANK);
 		if (size && !i) {
 			MU_RETURN_IF_ERROR(args_int(c, PARTITIONS, &rows, err));
 			continue;
@@ -113,7 +114,7 @@ static int read_levels(const struct kernel_call *c, struct levels *l, struct mu_
 		else if (mu_span_is(types->ss[i], "VALUE_ROWIDS") && rows >= 0)
 			rc = add_row_ids(l, t, rows, err);
 		else
-			return mu_invalid(err, "partition %u cannot be a %.*s there", i,
+			return mu_invalid(err, "row_partition_types[%u] cannot be %.*s", i,
 					  (int)(types->ss[i].len < 40 ? types->ss[i].len : 40),
 					  types->ss[i].data);
 		if (rc)
@@ -125,7 +126,8 @@ static int read_levels(const struct kernel_call *c, struct levels *l, struct mu_
 		rows = values_of(l, l->n - 1);
 	}
 	if (rows != kernel_in(c, VALUES)->shape.dim[0] || !l->n)
-		return mu_invalid(err, "the partitions are of %lld values, and there are %lld",
+		return mu_invalid(err,
+				  "the partitions describe %lld values, but values has %lld rows",
 				  (long long)rows, (long long)kernel_in(c, VALUES)->shape.dim[0]);
 	return 0;
 }

@@ -32,16 +32,16 @@ static void write_one(struct mu_tensor *out, int64_t i, const struct mu_tensor *
 	mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 }
 
-/* Elements k * PARTS and on of out. */
+/* Writes indices, values and shape of p to the elements of out from k * PARTS on. */
 static int write_part(const struct sparse_part *p, struct mu_tensor *out, int64_t k,
 		      struct mu_err *err)
 {
 	struct mu_shape vec = mu_shape_vec(p->rank);
 	struct mu_tensor shape;
-	int rc =
-	    p->values.dtype == MU_RESOURCE || p->values.dtype == MU_VARIANT
-		? mu_fail(err, MU_UNIMPLEMENTED, "no bytes of %s", mu_dtype_name(p->values.dtype))
-		: mu_tensor_new(&shape, MU_INT64, &vec, err);
+	int rc = p->values.dtype == MU_RESOURCE || p->values.dtype == MU_VARIANT
+		     ? mu_fail(err, MU_UNIMPLEMENTED, "cannot serialize %s",
+			       mu_dtype_name(p->values.dtype))
+		     : mu_tensor_new(&shape, MU_INT64, &vec, err);
 
 	if (rc)
 		return rc;
