@@ -172,3 +172,10 @@ size_t mu_device_task_len(const char *full_name)
 		s++;
 	return (size_t)(s - full_name);
 }
+
+bool mu_device_same_task(const char *full_name, const char *other)
+{
+	size_t n = mu_device_task_len(full_name);
+
+	return n == mu_device_task_len(other) && memcmp(full_name, other, n) == 0;
+}

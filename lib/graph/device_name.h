@@ -27,5 +27,6 @@ void mu_device_write(struct mu_buf *b, const struct mu_device_name *d);
 /* Returns the length of the task part of a full name, "/job:J/replica:R/task:T"; 0 if it has none.
  */
 size_t mu_device_task_len(const char *full_name);
+bool mu_device_same_task(const char *full_name, const char *other);
 
 #endif

@@ -142,13 +142,6 @@ static int get_control_loop(struct loops *l, struct mu_graph *g, unsigned i, con
 	return 0;
 }
 
-static bool same_task(const char *a, const char *b)
-{
-	size_t n = mu_device_task_len(a);
-
-	return n == mu_device_task_len(b) && memcmp(a, b, n) == 0;
-}
-
 /* Adds control loops on both tasks of each edge that crosses tasks within a loop. */
 static int add_control_loops(struct loops *l, struct mu_graph *g, struct mu_err *err)
 {
@@ -161,7 +154,7 @@ static int add_control_loops(struct loops *l, struct mu_graph *g, struct mu_err 
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 			const struct mu_node *from = n->inputs[k].node;
 			unsigned loop = l->output_loop[from->id];
-			if (!loop || same_task(from->device, n->device))
+			if (!loop || mu_device_same_task(from->device, n->device))
 				continue;
 			if ((rc = get_control_loop(l, g, loop, from->device, &pivot, err)) ||
 			    (rc = get_control_loop(l, g, loop, n->device, &pivot, err)))

@@ -279,12 +279,9 @@ static const struct graph_device *choose_device(const struct place *p,
 /* Returns the first GPU of the task that owns device d. */
 static const struct graph_device *gpu_of_task(const struct place *p, const struct graph_device *d)
 {
-	size_t len = mu_device_task_len(d->name);
-
 	for (unsigned i = 0; i < p->devs->count; i++) {
 		const struct graph_device *x = &p->devs->list[i];
-		if (strcmp(x->type, "GPU") == 0 && mu_device_task_len(x->name) == len &&
-		    strncmp(x->name, d->name, len) == 0)
+		if (strcmp(x->type, "GPU") == 0 && mu_device_same_task(x->name, d->name))
 			return x;
 	}
 	return NULL;

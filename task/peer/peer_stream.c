@@ -2,14 +2,14 @@
 /* Handles the frames of streams.
  *
  * The side that dialled is the master of the steps on a connection.  It sends RUN, CANCEL and
- * CLEANUP and receives RAN; both sides send TENSOR.  On the master c->steps has the runs without a
+ * CLEANUP and receives RUN_DONE; both sides send TENSOR.  On the master c->steps has the runs without a
  * reply.  On the other side it has the runs of the master, and the steps whose tensors arrived
  * before their RUN.  When a connection ends, the former fail with UNAVAILABLE; the latter are
  * cancelled and dropped.
  *
  * Both sides add the connection as a route to the step's rendezvous before the step runs.  So each
  * side waits locally for the tensors that the other pushes.  Frames keep their order: the tensors
- * of a step arrive before its RAN. */
+ * of a step arrive before its RUN_DONE. */
 #include "task/peer/peer_stream.h"
 
 #include <stdio.h>
@@ -221,11 +221,11 @@ void stream_clean_up(struct stream_conn *c, int64_t step_id)
 	send_empty(c, STREAM_CLEANUP, step_id);
 }
 
-static int on_ran(struct stream_conn *c, struct mu_span head, struct mu_err *err)
+static int on_run_done(struct stream_conn *c, struct mu_span head, struct mu_err *err)
 {
 	struct stream_step *s;
 	struct mu_err result;
-	int rc = stream_ran_parse(&result, head, err);
+	int rc = stream_run_done_parse(&result, head, err);
 
 	if (rc)
 		return rc;
@@ -250,7 +250,7 @@ static void stream_run_ended(void *arg, const struct mu_err *err, struct mu_span
 	if (mu_map_get_n(&c->steps, &s->step_id, sizeof(s->step_id)) == s)
 		mu_map_del_n(&c->steps, &s->step_id, sizeof(s->step_id));
 	pthread_mutex_unlock(&c->lock);
-	stream_ran_write(&b, s->step_id, err);
+	stream_run_done_write(&b, s->step_id, err);
 	stream_conn_send(c, &b, NULL, 0, &ignored);
 	stream_conn_unref(c);
 	free(s);
@@ -348,7 +348,7 @@ static int on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *e
 	switch (c->header.type) {
 	case STREAM_RUN_DONE:
 		if (c->dialled)
-			return on_ran(c, head, err);
+			return on_run_done(c, head, err);
 		break;
 	case STREAM_RUN:
 		if (!c->dialled)

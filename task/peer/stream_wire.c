@@ -7,8 +7,6 @@
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
 
-enum { SMALL = 4 << 10 }; /* bytes; smaller payloads are copied into the frame */
-
 static const char magic[8] = {'m', 'u', 's', 't', 'e', 'r', 's', 't'};
 
 static void put32(struct mu_buf *b, uint32_t v)
@@ -181,19 +179,19 @@ int stream_run_write(struct mu_buf *b, int64_t step_id, const struct stream_run 
 	return stream_frame_end(b, at, 0, err);
 }
 
-int stream_ran_parse(struct mu_err *result, struct mu_span head, struct mu_err *err)
+int stream_run_done_parse(struct mu_err *result, struct mu_span head, struct mu_err *err)
 {
 	uint32_t code;
 
 	if (!take32(&head, &code))
-		return fail_malformed(err, "RAN");
+		return fail_malformed(err, "RUN_DONE");
 	result->code = code ? mu_code_from((long)code) : MU_OK;
 	snprintf(result->msg, sizeof(result->msg), "%.*s", (int)head.len,
 		 head.len ? head.data : "");
 	return 0;
 }
 
-void stream_ran_write(struct mu_buf *b, int64_t step_id, const struct mu_err *result)
+void stream_run_done_write(struct mu_buf *b, int64_t step_id, const struct mu_err *result)
 {
 	size_t at = stream_frame_begin(b, STREAM_RUN_DONE, 0, step_id);
 
@@ -272,8 +270,6 @@ int stream_tensor_write(struct mu_buf *b, int64_t step_id, const char *key,
 	*payload = 0;
 	if (flags & STREAM_PROTO)
 		mu_buf_put(b, proto.data, proto.len);
-	else if (bytes <= SMALL)
-		mu_buf_put(b, t->data, bytes);
 	else
 		*payload = bytes;
 	return 0;

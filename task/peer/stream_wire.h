@@ -63,8 +63,8 @@ int stream_run_write(struct mu_buf *b, int64_t step_id, const struct stream_run 
 		     struct mu_err *err);
 
 /* Returns 0 with the status of the run in *result. */
-int stream_ran_parse(struct mu_err *result, struct mu_span head, struct mu_err *err);
-void stream_ran_write(struct mu_buf *b, int64_t step_id, const struct mu_err *result);
+int stream_run_done_parse(struct mu_err *result, struct mu_span head, struct mu_err *err);
+void stream_run_done_write(struct mu_buf *b, int64_t step_id, const struct mu_err *result);
 
 struct shm_handle {
 	uint64_t id, offset; /* in the file of the exporting task */

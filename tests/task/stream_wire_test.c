@@ -45,9 +45,9 @@ static void hello_run_and_ran__read_as_written(void **state)
 	assert_int_equal(run2.request_id, -5);
 	assert_string_equal(run2.session, "session");
 	assert_string_equal(run2.graph, "graph");
-	stream_ran_write(&c, 8, &said);
+	stream_run_done_write(&c, 8, &said);
 	memset(&said, 0, sizeof(said));
-	assert_ok(stream_ran_parse(&said, head_of(&c, &h), &err), &err);
+	assert_ok(stream_run_done_parse(&said, head_of(&c, &h), &err), &err);
 	assert_int_equal(said.code, MU_ABORTED);
 	assert_string_equal(said.msg, "why");
 }
@@ -138,7 +138,7 @@ static void malformed_frames__are_rejected(void **state)
 	stream_tensor_write(&b, 1, "a;1;b;c;0:0", &t, false, &payload, NULL);
 	stream_shared_write(&b, 1, "a;1;b;c;0:0", &t, &(struct shm_handle){1, 64}, NULL);
 	stream_return_write(&b, MU_SPAN("12345678"));
-	stream_ran_write(&b, 1, NULL);
+	stream_run_done_write(&b, 1, NULL);
 	mutate_run(stream_fuzz_one, b.data, b.len, 20000);
 	mu_tensor_limit = limit;
 }

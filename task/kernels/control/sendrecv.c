@@ -32,8 +32,7 @@ static int edge_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 	e->prefix = key.len;
 	e->dtype = MU_DT_INVALID;
 	e->traffic = NULL;
-	if (rt && (mu_device_task_len(from) != mu_device_task_len(to) ||
-		   strncmp(from, to, mu_device_task_len(from)) != 0))
+	if (rt && !mu_device_same_task(from, to))
 		e->traffic =
 		    traffic_line(rt->traffic, mu_span_of(strcmp(n->device, to) == 0 ? from : to));
 	memcpy(e->key, key.data, key.len);

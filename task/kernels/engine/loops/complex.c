@@ -12,6 +12,8 @@ static wide sign_of(wide x)
 {
 	double size = cabs(x);
 
+	if (!isfinite(size))
+		return CMPLX(NAN, NAN);
 	return size > 0 ? x / size : 0;
 }
 
