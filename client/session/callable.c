@@ -107,8 +107,11 @@ static void put_feeds(struct mu_buf *head, struct mu_buf *tail, struct rpc_messa
 		      const struct mu_tensor *const *feeds, unsigned n)
 {
 	struct mu_buf *b = head;
-	unsigned largest = run_step_borrowed(feeds, n);
+	unsigned largest = n;
 
+	for (unsigned i = 0; i < n; i++)
+		if (run_step_borrows(feeds[i], largest < n ? feeds[largest] : NULL))
+			largest = i;
 	for (unsigned i = 0; i < n; i++) {
 		if (i == largest) {
 			MU_AUTO_BUF own = {0};

@@ -72,16 +72,10 @@ int run_step_check(const struct mu_run *run, bool values, struct mu_err *err)
 	return 0;
 }
 
-unsigned run_step_borrowed(const struct mu_tensor *const *values, unsigned n)
+bool run_step_borrows(const struct mu_tensor *feed, const struct mu_tensor *other)
 {
-	unsigned largest = n;
-
-	for (unsigned i = 0; i < n; i++)
-		if (mu_dtype_size(values[i]->dtype) &&
-		    mu_tensor_bytes(values[i]) >= BORROW_MIN_BYTES &&
-		    (largest == n || mu_tensor_bytes(values[i]) > mu_tensor_bytes(values[largest])))
-			largest = i;
-	return largest;
+	return mu_dtype_size(feed->dtype) &&
+	       mu_tensor_bytes(feed) >= (other ? mu_tensor_bytes(other) + 1 : BORROW_MIN_BYTES);
 }
 
 unsigned run_step_first(const struct mu_run *run, unsigned i)
@@ -118,14 +112,9 @@ int run_step_encode(struct run_step *r, const char *handle, const struct mu_run 
 	}
 	mu_pb_put_int(b, 7, 1);
 	mu_pb_put_int(b, 8, request_id);
-	for (unsigned i = 0; i < run->n_feeds; i++) {
-		const struct mu_feed *f = &run->feeds[i];
-
-		if (mu_dtype_size(f->value->dtype) &&
-		    mu_tensor_bytes(f->value) >= BORROW_MIN_BYTES &&
-		    (!borrowed || mu_tensor_bytes(f->value) > mu_tensor_bytes(borrowed->value)))
-			borrowed = f;
-	}
+	for (unsigned i = 0; i < run->n_feeds; i++)
+		if (run_step_borrows(run->feeds[i].value, borrowed ? borrowed->value : NULL))
+			borrowed = &run->feeds[i];
 	for (unsigned i = 0; i < run->n_feeds; i++)
 		if (&run->feeds[i] != borrowed)
 			put_feed(b, &run->feeds[i]);

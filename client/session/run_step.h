@@ -17,8 +17,9 @@ int run_step_check(const struct mu_run *run, bool values, struct mu_err *err);
 unsigned run_step_first(const struct mu_run *run,
 			unsigned i); /* index of the first fetch of the same output */
 void run_step_put_tensor_name(struct mu_buf *b, uint32_t number, struct mu_out o);
-/* Index of the value to send without a copy: the largest one, if it is large; else n. */
-unsigned run_step_borrowed(const struct mu_tensor *const *values, unsigned n);
+/* True if a feed should be sent without a copy, rather than `other` (NULL: none).  With the copy a
+ * step that feeds 1 to 8 MiB takes 1.2 to 1.4 times as long. */
+bool run_step_borrows(const struct mu_tensor *feed, const struct mu_tensor *other);
 void run_step_fini(struct run_step *r);
 int run_step_encode(struct run_step *r, const char *handle, const struct mu_run *run,
 		    long timeout_ms, int64_t request_id, struct mu_err *err);
