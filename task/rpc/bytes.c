@@ -79,14 +79,13 @@ static grpc_slice payload_slice(const struct mu_tensor *t, size_t len)
 
 grpc_byte_buffer *message_to_buffer(const struct rpc_message *m)
 {
-	grpc_slice fixed[12], *slices = fixed;
-	size_t parts = 1, n = 0;
+	size_t parts = 0, n = 0;
+	grpc_slice *slices;
 	grpc_byte_buffer *out;
 
 	for (const struct rpc_message *p = m; p; p = p->next)
 		parts += 3;
-	if (parts > MU_COUNT(fixed))
-		slices = MU_NEW_ARRAY(grpc_slice, parts);
+	slices = MU_NEW_ARRAY(grpc_slice, parts);
 	for (const struct rpc_message *p = m; p; p = p->next) {
 		if (p->head.len)
 			slices[n++] = grpc_slice_from_copied_buffer(p->head.data, p->head.len);
@@ -98,7 +97,6 @@ grpc_byte_buffer *message_to_buffer(const struct rpc_message *m)
 	out = grpc_raw_byte_buffer_create(slices, n);
 	for (size_t i = 0; i < n; i++)
 		grpc_slice_unref(slices[i]);
-	if (slices != fixed)
-		free(slices);
+	free(slices);
 	return out;
 }
