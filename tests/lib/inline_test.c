@@ -339,7 +339,7 @@ static void remote_call__to_a_computed_device__is_unimplemented(void **state)
 	MU_AUTO(mu_graph_free) struct mu_graph *g = graph_of(&nodes, &library);
 	add_call(g, "RemoteCall", "f", lists, 1, MU_STRING);
 	assert_fails(mu_graph_inline(g, &err), &err, MU_UNIMPLEMENTED,
-		     "must be a constant string here, not what Placeholder 'first' gives");
+		     "must be a constant string here, not an output of Placeholder 'first'");
 }
 
 static void remote_call__to_a_device_given_by_an_argument__runs_on_the_default_device(void **state)
