@@ -519,4 +519,4 @@ static const struct dataset_kind rows[] = {
     /* the cache belongs to the dataset, not to a resource */
     {DATASET("CacheDatasetV2"), CACHE, .n_ignored_inputs = 1},
 };
-KERNEL_TABLE(data_pass, rows)
+KERNEL_TABLE(data_flow, rows)

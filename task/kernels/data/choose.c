@@ -451,4 +451,4 @@ static const struct dataset_kind rows[] = {
      .open = dataset_iterator_open_input, .next = assert_next, .cardinality = assert_cardinality,
      .serialize = assert_serialize},
 };
-KERNEL_TABLE(data_mix, rows)
+KERNEL_TABLE(data_choose, rows)

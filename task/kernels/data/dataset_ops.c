@@ -518,4 +518,4 @@ static const struct kernel rows[] = {
     {"DatasetCardinality ExperimentalDatasetCardinality", .flags = KERNEL_NO_FOLD,
      .run = cardinality},
 };
-KERNEL_TABLE(data_run, rows)
+KERNEL_TABLE(data_dataset_ops, rows)
