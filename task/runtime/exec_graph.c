@@ -85,6 +85,15 @@ static void record_ref_inputs(struct executor *e, const struct types *types)
 		}
 }
 
+static const uint8_t *base_types(struct executor *e, const struct types *t)
+{
+	uint8_t *out = mu_arena_alloc(&e->arena, t->n_out);
+
+	for (unsigned i = 0; i < t->n_out; i++)
+		out[i] = (uint8_t)mu_dtype_base(t->out[i]);
+	return out;
+}
+
 static int read_types(struct executor *e, struct mu_arena *scratch, struct types *types,
 		      struct mu_err *err)
 {
@@ -103,6 +112,7 @@ static int read_types(struct executor *e, struct mu_arena *scratch, struct types
 			return rc;
 		e->nodes[i].n_in = types[i].n_in;
 		e->nodes[i].n_out = types[i].n_out;
+		e->nodes[i].out_types = base_types(e, &types[i]);
 		if (types[i].n_out > e->max_out)
 			e->max_out = types[i].n_out;
 	}

@@ -56,7 +56,7 @@ struct exec_node {
 	bool single_input : 1;  /* only one input to wait for: the pending word is not used */
 	bool is_bound : 1; /* a Const without control inputs: its tensor is in its users' slots */
 	bool has_bound_input : 1; /* has an input from such a constant */
-	uint64_t padding;
+	const uint8_t *out_types; /* enum mu_dtype by output; references as their base types */
 };
 
 /* Data that is needed rarely, with the same index. */
@@ -238,8 +238,8 @@ void work_deliver_all(struct work *w, struct iteration *it, const struct exec_no
 		      struct value *out, bool dead);
 
 /* frames.c: Enter, Exit and NextIteration, and the end of iterations */
-void frame_propagate(struct work *w, const struct exec_node *n, struct iteration *it,
-		     struct value *out, bool dead);
+int frame_propagate(struct work *w, const struct exec_node *n, struct iteration *it,
+		    struct value *out, bool dead, struct mu_err *err);
 void frame_decrement_outstanding(struct work *w, struct iteration *it);
 void frames_free(struct step *s);
 void frame_position(const struct iteration *it, unsigned long long *frame,

@@ -55,20 +55,42 @@ struct offloaded {
 	struct item items[];
 };
 
+/* Fails the step if a resource held values of other types than its node declares: the kernels that
+ * receive them trust the types of the edges. */
+static inline void check_output_types(struct step *s, const struct exec_node *n,
+				      const struct value *out)
+{
+	for (uint32_t i = 0; i < n->n_out; i++) {
+		struct mu_err err;
+
+		if (!out[i].tensor.buf || out[i].tensor.dtype == n->out_types[i])
+			continue;
+		mu_fail(&err, MU_INTERNAL,
+			"Output %u of type %s does not match declared output type %s for node "
+			"{{node %s}}",
+			i, mu_dtype_name(out[i].tensor.dtype),
+			mu_dtype_name((enum mu_dtype)n->out_types[i]), n->node->name);
+		step_fail(s, n->node, &err);
+	}
+}
+
 /* Delivers the outputs of a node and releases its inputs. */
 static inline void node_complete(struct work *w, const struct exec_node *n, struct iteration *it,
 				 struct value *out, bool dead)
 {
 	struct value *in = &it->slots[n->in_slot];
+	struct mu_err err;
 
 	for (uint32_t i = 0; i < n->n_in; i++)
 		if (!in[i].is_constant && (in[i].tensor.buf || in[i].ref))
 			value_clear(&in[i]);
+	if (out && !step_has_failed(w->step))
+		check_output_types(w->step, n, out);
 	if (!step_has_failed(w->step)) {
 		if (n->kind == NODE_PLAIN || n->kind == NODE_MERGE)
 			work_deliver_all(w, it, n, out, dead);
-		else
-			frame_propagate(w, n, it, out, dead);
+		else if (frame_propagate(w, n, it, out, dead, &err))
+			step_fail(w->step, n->node, &err);
 	}
 	if (out)
 		for (uint32_t i = 0; i < n->n_out; i++)

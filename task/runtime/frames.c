@@ -272,8 +272,8 @@ static void next_iteration(struct work *w, const struct exec_node *n, struct ite
 	pthread_mutex_unlock(&f->lock); /* t cannot end while `it` is active */
 }
 
-static void frame_leave(struct work *w, const struct exec_node *n, struct iteration *it,
-			struct value *out)
+static int frame_leave(struct work *w, const struct exec_node *n, struct iteration *it,
+		       struct value *out, struct mu_err *err)
 {
 	struct frame *f = it->frame;
 	bool is_live = false;
@@ -282,13 +282,9 @@ static void frame_leave(struct work *w, const struct exec_node *n, struct iterat
 	for (unsigned i = 0; i < f->n_live; i++)
 		is_live = is_live || f->live_exits[i] == n;
 	if (is_live) {
-		struct mu_err err;
-
 		pthread_mutex_unlock(&f->lock);
-		mu_fail(&err, MU_INVALID_ARGUMENT, "Exit has values in two iterations of '%s'",
-			f->info->name);
-		step_fail(w->step, n->node, &err);
-		return;
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Exit has values in two iterations of '%s'", f->info->name);
 	}
 	if (f->n_live == f->cap_live) {
 		f->cap_live = f->cap_live ? f->cap_live * 2 : 8;
@@ -297,18 +293,18 @@ static void frame_leave(struct work *w, const struct exec_node *n, struct iterat
 	f->live_exits[f->n_live++] = n;
 	pthread_mutex_unlock(&f->lock);
 	work_deliver_all(w, f->parent, n, out, false);
+	return 0;
 }
 
-void frame_propagate(struct work *w, const struct exec_node *n, struct iteration *it,
-		     struct value *out, bool dead)
+int frame_propagate(struct work *w, const struct exec_node *n, struct iteration *it,
+		    struct value *out, bool dead, struct mu_err *err)
 {
 	dead = dead || out[0].dead;
 	if (n->kind == NODE_ENTER)
 		frame_enter(w, n, it, out, dead);
-	else if (dead)
-		return;
-	else if (n->kind == NODE_NEXT)
+	else if (n->kind == NODE_NEXT && !dead)
 		next_iteration(w, n, it, out);
-	else
-		frame_leave(w, n, it, out);
+	else if (!dead)
+		return frame_leave(w, n, it, out, err);
+	return 0;
 }

@@ -77,20 +77,16 @@ static int barrier_read_spec(const struct mu_node *n, struct queue_spec *s, stru
 	const struct mu_attr *types = mu_node_attr(n, "component_types");
 	const struct mu_attr *shapes = mu_node_attr(n, "shapes");
 
-	if (!types || types->kind != MU_ATTR_LIST + MU_ATTR_TYPE || types->n < 1 ||
-	    types->n > QUEUE_MAX_COMPONENTS - VALUES)
-		return mu_invalid(err, "a barrier has 1 to %d components",
-				  QUEUE_MAX_COMPONENTS - VALUES);
+	if (!types || types->kind != MU_ATTR_LIST + MU_ATTR_TYPE || types->n < 1)
+		return mu_invalid(err, "a barrier has at least one component");
 	if (!shapes || shapes->kind != MU_ATTR_LIST + MU_ATTR_SHAPE || shapes->n != types->n)
 		return mu_invalid(err, "All of the component shapes must be specified");
 	if (args_attr_int(n, "capacity", -1) != -1)
 		return mu_invalid(err, "Barrier only accepts capacity=-1.  Feed the inputs to your "
 				       "Barrier through a queue to enforce a limited capacity.");
-	*s = (struct queue_spec){.kind = "Barrier",
-				 .n = types->n + VALUES,
-				 .shaped = true,
-				 .capacity = -1,
-				 .by_priority = true};
+	*s = (struct queue_spec){
+	    .kind = "Barrier", .shaped = true, .capacity = -1, .by_priority = true};
+	queue_spec_init(s, types->n + VALUES);
 	s->type[NUMBER] = MU_INT64;
 	s->type[KEY] = MU_STRING;
 	for (unsigned i = 0; i < types->n; i++) {
@@ -130,13 +126,18 @@ static int barrier_make(struct kernel_call *c, struct mu_err *err)
 {
 	struct wanted w = {.name = resource_name(c)};
 	struct resource *r;
+	int rc = barrier_read_spec(c->node, &w.spec, err);
 
-	MU_RETURN_IF_ERROR(barrier_read_spec(c->node, &w.spec, err));
-	MU_RETURN_IF_ERROR(handle_make(c, &barrier_type, barrier_create, &w, &r, err));
-	const struct barrier *b = MU_CONTAINER(r, struct barrier, base);
-	int rc =
-	    queue_check_components_equal(&b->ready->spec, &w.spec, VALUES, "barrier", r->name, err);
-	resource_unref(r);
+	if (!rc)
+		rc = handle_make(c, &barrier_type, barrier_create, &w, &r, err);
+	if (!rc) {
+		const struct barrier *b = MU_CONTAINER(r, struct barrier, base);
+
+		rc = queue_check_components_equal(&b->ready->spec, &w.spec, VALUES, "barrier",
+						  r->name, err);
+		resource_unref(r);
+	}
+	queue_spec_fini(&w.spec);
 	return rc;
 }
 

@@ -8,16 +8,15 @@
 #include "task/kernels/state/variables.h"
 
 struct entry {
-	struct entry *next;
 	int64_t key;
 	unsigned n, n_set;
 	struct mu_tensor t[]; /* unset: not staged yet, or taken */
 };
 
-/* Entries in the order of their keys. */
+/* Entries in the order of their keys: e[from] to e[from + count - 1]. */
 struct entries {
-	struct entry *first;
-	int64_t count;
+	struct entry **e;
+	size_t from, count, cap;
 };
 
 struct staging_map {
@@ -28,36 +27,58 @@ struct staging_map {
 	size_t bytes;
 };
 
-/* Returns the link that points to the first entry whose key is at least `key`. */
-static struct entry **entries_lower_bound(struct entries *es, int64_t key)
+/* Returns the index of the first entry whose key is at least `key`. */
+static size_t entries_lower_bound(const struct entries *es, int64_t key)
 {
-	struct entry **p = &es->first;
+	size_t low = es->from, high = es->from + es->count;
 
-	while (*p && (*p)->key < key)
-		p = &(*p)->next;
-	return p;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (es->e[middle]->key < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
-static struct entry *entries_find(struct entries *es, int64_t key)
+static struct entry *entries_find(const struct entries *es, int64_t key)
 {
-	struct entry *e = *entries_lower_bound(es, key);
+	size_t i = entries_lower_bound(es, key);
 
-	return e && e->key == key ? e : NULL;
+	return i < es->from + es->count && es->e[i]->key == key ? es->e[i] : NULL;
 }
 
 static void entries_insert(struct entries *es, struct entry *e)
 {
-	struct entry **p = entries_lower_bound(es, e->key);
+	size_t end = es->from + es->count, i;
 
-	e->next = *p;
-	*p = e;
+	if (end == es->cap) { /* moves the entries to the front, or doubles the array */
+		if (es->from <= es->cap / 2) {
+			es->cap = es->cap ? 2 * es->cap : 8;
+			es->e = mu_xrealloc(es->e, es->cap * sizeof(*es->e));
+		}
+		if (es->count)
+			memmove(es->e, es->e + es->from, es->count * sizeof(*es->e));
+		es->from = 0;
+		end = es->count;
+	}
+	i = entries_lower_bound(es, e->key);
+	memmove(es->e + i + 1, es->e + i, (end - i) * sizeof(*es->e));
+	es->e[i] = e;
 	es->count++;
 }
 
-static void entries_unlink(struct entries *es, struct entry *e)
+static void entries_remove(struct entries *es, const struct entry *e)
 {
-	*entries_lower_bound(es, e->key) = e->next;
+	size_t i = entries_lower_bound(es, e->key);
+
 	es->count--;
+	if (i == es->from)
+		es->from++;
+	else
+		memmove(es->e + i, es->e + i + 1, (es->from + es->count - i) * sizeof(*es->e));
 }
 
 static void entry_free(struct entry *e)
@@ -69,10 +90,10 @@ static void entry_free(struct entry *e)
 
 static void entries_clear(struct entries *es)
 {
-	for (struct entry *e; (e = es->first);) {
-		entries_unlink(es, e);
-		entry_free(e);
-	}
+	for (size_t i = 0; i < es->count; i++)
+		entry_free(es->e[es->from + i]);
+	free(es->e);
+	*es = (struct entries){0};
 }
 
 static void staging_map_clear(void *arg)
@@ -197,7 +218,7 @@ static int entry_merge(struct map_call *t, struct entry *e, struct mu_err *err)
 	t->m->bytes += t->bytes;
 	if (e->n_set < e->n)
 		return 0;
-	entries_unlink(&t->m->incomplete, e);
+	entries_remove(&t->m->incomplete, e);
 	if (!entries_find(&t->m->complete, e->key)) {
 		entries_insert(&t->m->complete, e);
 		return 0;
@@ -226,7 +247,7 @@ static bool map_put_try(struct waiter *w)
 			t->bytes, (long long)m->limit);
 		return true;
 	}
-	if ((whole && m->capacity > 0 && m->complete.count >= m->capacity) ||
+	if ((whole && m->capacity > 0 && m->complete.count >= (size_t)m->capacity) ||
 	    (m->limit > 0 && m->bytes + t->bytes > (size_t)m->limit))
 		return false;
 	if (e) /* as in TensorFlow, the first tuple of a key remains */
@@ -281,7 +302,7 @@ static int entry_output(struct map_call *t, struct entry *e, struct mu_err *err)
 		e->n_set--;
 	}
 	if (!e->n_set) {
-		entries_unlink(&t->m->complete, e);
+		entries_remove(&t->m->complete, e);
 		entry_free(e);
 	}
 	return 0;
@@ -291,7 +312,9 @@ static bool map_get_try(struct waiter *w)
 {
 	struct map_call *t = MU_CONTAINER(w, struct map_call, w);
 	struct entries *es = &t->m->complete;
-	struct entry *e = t->any_key ? es->first : entries_find(es, t->key);
+	struct entry *e = !t->any_key ? entries_find(es, t->key)
+			  : es->count ? es->e[es->from]
+				      : NULL;
 
 	if (e)
 		entry_output(t, e, &w->err);

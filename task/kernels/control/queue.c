@@ -11,6 +11,7 @@ static void queue_release(struct resource *r)
 		for (unsigned k = 0; k < q->spec.n; k++)
 			mu_tensor_unref(&q->ring[(q->head + i) % q->cap * q->spec.n + k]);
 	free(q->ring);
+	queue_spec_fini(&q->spec);
 	wait_queue_fini(&q->waiters);
 	free(q);
 }
@@ -41,6 +42,19 @@ static void queue_close(struct resource *r)
 const struct resource_type queue_type = {
     .name = "queue", .free = queue_release, .bytes = queue_bytes, .close = queue_close};
 
+void queue_spec_init(struct queue_spec *spec, unsigned n)
+{
+	spec->n = n;
+	spec->type = MU_NEW_ARRAY(enum mu_dtype, n);
+	spec->shape = MU_NEW_ARRAY(struct mu_pshape, n);
+}
+
+void queue_spec_fini(struct queue_spec *spec)
+{
+	free(spec->type);
+	free(spec->shape);
+}
+
 struct queue *queue_new(const struct queue_spec *spec)
 {
 	struct queue *q = MU_NEW(struct queue);
@@ -48,6 +62,9 @@ struct queue *queue_new(const struct queue_spec *spec)
 	resource_init(&q->base, &queue_type);
 	wait_queue_init(&q->waiters);
 	q->spec = *spec;
+	queue_spec_init(&q->spec, spec->n);
+	memcpy(q->spec.type, spec->type, spec->n * sizeof *spec->type);
+	memcpy(q->spec.shape, spec->shape, spec->n * sizeof *spec->shape);
 	q->random.from = philox_seeded(spec->seed, spec->seed2);
 	return q;
 }

@@ -6,15 +6,13 @@
 #include "task/kernels/control/wait_queue.h"
 #include "task/kernels/random/philox.h"
 
-enum { QUEUE_MAX_COMPONENTS = 64 };
-
 struct queue_spec {
 	const char
 	    *kind;  /* "FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue" */
 	unsigned n; /* components of an element */
-	enum mu_dtype type[QUEUE_MAX_COMPONENTS];
-	bool shaped; /* shapes were given */
-	struct mu_pshape shape[QUEUE_MAX_COMPONENTS];
+	enum mu_dtype *type;         /* n */
+	bool shaped;                 /* shapes were given */
+	struct mu_pshape *shape;     /* n */
 	int64_t capacity, min_after; /* min_after: shuffled queues keep so many to choose from */
 	bool shuffled, padded;
 	bool by_priority; /* component 0, an int64: the smallest goes first */
@@ -33,7 +31,9 @@ struct queue {
 };
 extern const struct resource_type queue_type;
 
-struct queue *queue_new(const struct queue_spec *spec);
+void queue_spec_init(struct queue_spec *spec, unsigned n); /* allocates the arrays */
+void queue_spec_fini(struct queue_spec *spec);
+struct queue *queue_new(const struct queue_spec *spec); /* copies the arrays */
 /* With the lock held. */
 int64_t queue_free_slots(const struct queue *q);             /* elements that still fit */
 void queue_push(struct queue *q, struct mu_tensor *element); /* takes the tensors */

@@ -18,13 +18,11 @@ static int queue_read_spec(const struct mu_node *n, struct queue_spec *s, struct
 {
 	const struct mu_attr *types = mu_node_attr(n, "component_types");
 	const struct mu_attr *shapes = mu_node_attr(n, "shapes");
+	unsigned own = s->by_priority; /* components that the attributes do not name */
 
-	unsigned own = s->by_priority; /* components that the attributes do not tell */
-
-	if (!types || types->kind != MU_ATTR_LIST + MU_ATTR_TYPE || types->n + own < 1 ||
-	    types->n + own > QUEUE_MAX_COMPONENTS)
-		return mu_invalid(err, "a queue has 1 to %d components", QUEUE_MAX_COMPONENTS);
-	s->n = types->n + own;
+	if (!types || types->kind != MU_ATTR_LIST + MU_ATTR_TYPE || types->n + own < 1)
+		return mu_invalid(err, "a queue has at least one component");
+	queue_spec_init(s, types->n + own);
 	s->type[0] = MU_INT64;
 	for (unsigned i = own; i < s->n; i++)
 		s->type[i] = types->types[i - own];
@@ -122,10 +120,15 @@ static int queue_make(struct kernel_call *c, struct queue_spec *s, struct mu_err
 {
 	struct resource *r;
 
-	MU_RETURN_IF_ERROR(queue_read_spec(c->node, s, err));
-	MU_RETURN_IF_ERROR(handle_make(c, &queue_type, queue_make_resource, s, &r, err));
-	int rc = check_shared(MU_CONTAINER(r, struct queue, base), s, c->node, err);
-	resource_unref(r);
+	int rc = queue_read_spec(c->node, s, err);
+
+	if (!rc)
+		rc = handle_make(c, &queue_type, queue_make_resource, s, &r, err);
+	if (!rc) {
+		rc = check_shared(MU_CONTAINER(r, struct queue, base), s, c->node, err);
+		resource_unref(r);
+	}
+	queue_spec_fini(s);
 	return rc;
 }
 
@@ -201,7 +204,7 @@ static int queue_row_of(const struct mu_tensor *in, int64_t at, struct mu_tensor
 
 static int queue_push_one(struct transfer *t, struct mu_err *err)
 {
-	struct mu_tensor element[QUEUE_MAX_COMPONENTS] = {0};
+	MU_AUTO_FREE struct mu_tensor *element = MU_NEW_ARRAY(struct mu_tensor, t->q->spec.n);
 	int rc = 0;
 
 	for (unsigned k = 0; k < t->q->spec.n && !rc; k++) {
@@ -409,6 +412,15 @@ static int check_call(const struct kernel_call *c, struct queue *q, struct trans
 	if (c->n_out != q->spec.n)
 		return mu_invalid(err, "the queue has %u components, the call takes %u", q->spec.n,
 				  c->n_out);
+	for (unsigned i = 0; i < c->n_out; i++) {
+		enum mu_dtype want = mu_node_attr(c->node, "component_types")->types[i];
+
+		if (want != q->spec.type[i])
+			return mu_invalid(err,
+					  "Signature mismatch, have: %s expected: %s for component "
+					  "%u of the queue",
+					  mu_dtype_name(q->spec.type[i]), mu_dtype_name(want), i);
+	}
 	if (t->many) {
 		MU_RETURN_IF_ERROR(args_int(c, 1, &n, err));
 		if (!q->spec.shaped)

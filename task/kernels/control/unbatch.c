@@ -63,23 +63,18 @@ static void remove_piece(struct unbatcher *u, int64_t id)
 	free(p);
 }
 
-static bool remove_one_expired(struct unbatcher *u)
-{
-	int64_t now = mu_clock_ms(), id;
-
-	mu_map_each (&u->pieces, s)
-		if (((const struct piece *)s->value)->expires_ms <= now) {
-			memcpy(&id, s->key, sizeof id);
-			remove_piece(u, id);
-			return true;
-		}
-	return false;
-}
-
 static void remove_expired(void *arg)
 {
-	while (remove_one_expired(arg))
-		;
+	struct unbatcher *u = arg;
+	MU_AUTO_FREE int64_t *expired = MU_NEW_ARRAY(int64_t, u->pieces.count + 1);
+	int64_t now = mu_clock_ms();
+	size_t n = 0;
+
+	mu_map_each (&u->pieces, s)
+		if (((const struct piece *)s->value)->expires_ms <= now)
+			memcpy(&expired[n++], s->key, sizeof *expired);
+	while (n)
+		remove_piece(u, expired[--n]);
 }
 
 static void unbatch_timeout(void *arg)

@@ -9,8 +9,7 @@
 
 static int check_size(int64_t n, struct mu_err *err)
 {
-	return n > 0 && n <= INT32_MAX ? 0
-				       : mu_invalid(err, "Batch size must be greater than zero.");
+	return n > 0 ? 0 : mu_invalid(err, "Batch size must be greater than zero.");
 }
 
 static int dataset_batch_check(struct dataset *d, struct mu_err *err)

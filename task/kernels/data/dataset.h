@@ -16,7 +16,7 @@
 struct dataset;
 struct dataset_iterator;
 struct serializer;
-enum { ANY_NUMBER = 1000, MAX_COMPONENTS = 256, MAX_CHAIN = 1000, MAX_FUNCTIONS = 4 };
+enum { ANY_NUMBER = 1000, MAX_COMPONENTS = 1024, MAX_CHAIN = 1000, MAX_FUNCTIONS = 4 };
 enum { INFINITE_CARDINALITY = -1, UNKNOWN_CARDINALITY = -2 }; /* instead of a number of elements */
 struct dataset_kind {
 	struct kernel k;

@@ -241,9 +241,16 @@ static int zip_next(struct dataset_iterator *it, struct mu_tensor *out, struct m
 	unsigned at = 0;
 	int rc = 1;
 
-	for (unsigned i = 0; i < it->d->n_in && rc > 0; i++)
-		if ((rc = dataset_iterator_next(s->inputs[i], out + at, err)) > 0)
+	/* After an error in one input the others advance too: they stay in step. */
+	for (unsigned i = 0; i < it->d->n_in && rc; i++) {
+		struct mu_err ignored;
+		int got = dataset_iterator_next(s->inputs[i], out + at, rc < 0 ? &ignored : err);
+
+		if (got > 0)
 			at += it->d->in[i]->n_out;
+		else if (rc > 0)
+			rc = got;
+	}
 	if (rc <= 0)
 		element_drop(out, at);
 	return rc;

@@ -22,11 +22,22 @@ static int check_window(struct dataset *d, struct mu_err *err)
 	static const char *const names[] = {"size", "shift", "stride"};
 
 	for (unsigned i = 0; i < MU_COUNT(names); i++)
-		if (dataset_number(d, i) < 1 || dataset_number(d, i) > INT32_MAX)
-			return mu_invalid(
-			    err, "Window %s must be greater than zero and fit 31 bits, not %lld",
-			    names[i], (long long)dataset_number(d, i));
+		if (dataset_number(d, i) < 1)
+			return mu_invalid(err, "Window %s must be greater than zero, not %lld",
+					  names[i], (long long)dataset_number(d, i));
 	return 0;
+}
+
+/* Elements of the input that a window of the size spans. */
+static int64_t window_span(const struct dataset *d)
+{
+	int64_t span;
+
+	return __builtin_mul_overflow(dataset_number(d, WINDOW_SIZE) - 1,
+				      dataset_number(d, WINDOW_STRIDE), &span) ||
+		       span == INT64_MAX
+		   ? INT64_MAX
+		   : span + 1;
 }
 
 static void window_close(struct dataset_iterator *it)
@@ -102,9 +113,8 @@ static int window_batch(const struct dataset_iterator *it, int64_t n, int64_t st
 
 static int window_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t size = dataset_number(it->d, WINDOW_SIZE),
-		shift = dataset_number(it->d, WINDOW_SHIFT);
-	int64_t stride = dataset_number(it->d, WINDOW_STRIDE), span = 1 + (size - 1) * stride;
+	int64_t shift = dataset_number(it->d, WINDOW_SHIFT), span = window_span(it->d);
+	int64_t stride = dataset_number(it->d, WINDOW_STRIDE);
 	bool batch = it->d->kind->n_scalars <= WINDOW_WHOLE;
 	bool whole = batch || dataset_number(it->d, WINDOW_WHOLE);
 	struct window *w = it->state;
@@ -126,7 +136,7 @@ static int window_serialize(struct dataset_iterator *it, struct serializer *ser,
 {
 	struct window *w = it->state;
 
-	MU_RETURN_IF_ERROR(serialize_number(ser, &w->skip, 0, INT32_MAX, err));
+	MU_RETURN_IF_ERROR(serialize_number(ser, &w->skip, 0, INT64_MAX, err));
 	return serialize_element_list(ser, &w->list, it->d->n_out, err);
 }
 
@@ -141,8 +151,9 @@ struct group {
 };
 
 struct groups {
-	struct group *g;                  /* by key, rising */
-	size_t n, cap, first;             /* a reducer has finished the groups before `first` */
+	struct mu_map by_key;             /* key -> struct group */
+	struct group **sorted;            /* n, by key; NULL: the input has not ended */
+	size_t n, first;                  /* the groups before `first` have ended */
 	struct dataset_iterator *current; /* over what the reducing function made of … */
 	struct mu_tensor of[2];           /* … a key and its elements */
 };
@@ -151,6 +162,12 @@ static int check_groups(struct dataset *d, struct mu_err *err)
 {
 	return d->n_params_before_captured ? mu_invalid(err, "inputs that no function captured")
 					   : 0;
+}
+
+static int groups_open(struct dataset_iterator *it, struct mu_err *err)
+{
+	mu_map_init(&((struct groups *)it->state)->by_key);
+	return dataset_iterator_open_input(it, err);
 }
 
 static void end_group(struct groups *w)
@@ -171,9 +188,12 @@ static void groups_close(struct dataset_iterator *it)
 {
 	struct groups *w = it->state;
 
-	for (size_t i = 0; i < w->n; i++)
-		element_list_fini(&w->g[i].list, group_width(it));
-	free(w->g);
+	mu_map_each (&w->by_key, s) {
+		element_list_fini(&((struct group *)s->value)->list, group_width(it));
+		free(s->value);
+	}
+	mu_map_fini(&w->by_key);
+	free(w->sorted);
 	end_group(w);
 }
 
@@ -211,38 +231,44 @@ static int draw_keyed(struct dataset_iterator *it, struct mu_tensor *element, in
 	return rc;
 }
 
-/* The group of the key, or the place where it belongs. */
-static size_t group_at(const struct groups *w, int64_t key)
+static struct group *group_of(const struct groups *w, int64_t key)
 {
-	size_t from = 0, to = w->n;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-		if (w->g[middle].key < key)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
+	return mu_map_get_n(&w->by_key, &key, sizeof key);
 }
 
-static struct group *group_new(struct groups *w, size_t at)
+static struct group *group_add(struct groups *w, int64_t key)
 {
-	if (w->n == w->cap) {
-		w->cap = w->cap ? 2 * w->cap : 8;
-		w->g = mu_xrealloc(w->g, w->cap * sizeof *w->g);
-	}
-	memmove(w->g + at + 1, w->g + at, (w->n++ - at) * sizeof *w->g);
-	return &w->g[at];
+	struct group *g = MU_NEW(struct group);
+
+	g->key = key;
+	mu_map_put_n(&w->by_key, &key, sizeof key, g);
+	return g;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	int64_t x = (*(struct group *const *)a)->key, y = (*(struct group *const *)b)->key;
+
+	return (x > y) - (x < y);
+}
+
+/* Called at the end of the input: the groups end in the order of their keys. */
+static void groups_sort(struct groups *w)
+{
+	if (w->sorted)
+		return;
+	w->sorted = MU_NEW_ARRAY(struct group *, w->by_key.count + 1);
+	mu_map_each (&w->by_key, s)
+		w->sorted[w->n++] = s->value;
+	qsort(w->sorted, w->n, sizeof(*w->sorted), compare_keys);
 }
 
 static int find_group(struct dataset_iterator *it, int64_t key, struct group **out,
 		      struct mu_err *err)
 {
 	struct groups *w = it->state;
-	size_t at = group_at(w, key);
 
-	if (at == w->n || w->g[at].key != key) {
+	if (!(*out = group_of(w, key))) {
 		struct mu_tensor t;
 		int64_t size = 0;
 		MU_RETURN_IF_ERROR(mu_tensor_scalar(&t, MU_INT64, &key, err));
@@ -251,9 +277,9 @@ static int find_group(struct dataset_iterator *it, int64_t key, struct group **o
 			return mu_invalid(err,
 					  "Window size must be greater than zero, but got %lld.",
 					  (long long)size);
-		*group_new(w, at) = (struct group){.key = key, .size = size};
+		*out = group_add(w, key);
+		(*out)->size = size;
 	}
-	*out = &w->g[at];
 	return 0;
 }
 
@@ -313,9 +339,9 @@ static int next_group(struct dataset_iterator *it, struct mu_err *err)
 		if (++g->list.n == g->size)
 			return (rc = begin_group(it, g, err)) ? rc : 1;
 	}
-	for (size_t i = 0; i < w->n; i++)
-		if (w->g[i].list.n)
-			return (rc = begin_group(it, &w->g[i], err)) ? rc : 1;
+	for (groups_sort(w); w->first < w->n; w->first++)
+		if (w->sorted[w->first]->list.n)
+			return (rc = begin_group(it, w->sorted[w->first], err)) ? rc : 1;
 	return 0;
 }
 
@@ -335,7 +361,6 @@ static int groups_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 static int group_serialize(struct dataset_iterator *it, struct group *g, struct serializer *ser,
 			   struct mu_err *err)
 {
-	MU_RETURN_IF_ERROR(serialize_number(ser, &g->key, INT64_MIN, INT64_MAX, err));
 	MU_RETURN_IF_ERROR(serialize_number(ser, &g->size, 1, INT64_MAX, err));
 	MU_RETURN_IF_ERROR(serialize_element_list(ser, &g->list, group_width(it), err));
 	return it->d->f[FINALIZE_F].f && g->list.n != 1 ? serializer_fail(err) : 0;
@@ -345,15 +370,25 @@ static int all_groups_serialize(struct dataset_iterator *it, struct serializer *
 				struct mu_err *err)
 {
 	struct groups *w = it->state;
-	int64_t n = (int64_t)(w->n - w->first);
+	int64_t n = (int64_t)w->by_key.count, key = 0;
 	int rc = serialize_number(ser, &n, 0, INT64_MAX, err);
 
-	for (int64_t i = 0; i < n && !rc; i++) {
-		if (serializer_is_reading(ser))
-			*group_new(w, w->n) = (struct group){0};
-		rc = group_serialize(it, &w->g[w->first + (size_t)i], ser, err);
-		if (!rc && serializer_is_reading(ser) && i && w->g[i - 1].key >= w->g[i].key)
-			rc = serializer_fail(err);
+	if (serializer_is_reading(ser)) {
+		for (int64_t i = 0; i < n && !rc; i++) {
+			rc = serialize_number(ser, &key, INT64_MIN, INT64_MAX, err);
+			if (!rc && group_of(w, key))
+				rc = serializer_fail(err);
+			if (!rc)
+				rc = group_serialize(it, group_add(w, key), ser, err);
+		}
+		return rc;
+	}
+	for (struct mu_map_slot *m = NULL; !rc && (m = mu_map_next(&w->by_key, m));) {
+		struct group *g = m->value;
+
+		rc = serialize_number(ser, &g->key, INT64_MIN, INT64_MAX, err);
+		if (!rc)
+			rc = group_serialize(it, g, ser, err);
 	}
 	return rc;
 }
@@ -392,22 +427,21 @@ static int find_state(struct dataset_iterator *it, int64_t key, struct group **o
 		      struct mu_err *err)
 {
 	struct groups *w = it->state;
-	size_t at = group_at(w, key);
 
-	if (at == w->n || w->g[at].key != key) {
-		struct group g = {.key = key, .size = 1};
+	if (!(*out = group_of(w, key))) {
+		struct element_list state = {0};
 		unsigned n = group_width(it);
 		struct mu_tensor t;
 		MU_RETURN_IF_ERROR(mu_tensor_scalar(&t, MU_INT64, &key, err));
-		int rc = dataset_apply(it, INIT_F, &t, 1, element_list_next(&g.list, n), n, err);
+		int rc = dataset_apply(it, INIT_F, &t, 1, element_list_next(&state, n), n, err);
 		if (rc) {
-			element_list_fini(&g.list, n);
+			element_list_fini(&state, n);
 			return rc;
 		}
-		g.list.n = 1;
-		*group_new(w, at) = g;
+		*out = group_add(w, key);
+		(*out)->size = (*out)->list.n = 1;
+		(*out)->list.t = state.t;
 	}
-	*out = &w->g[at];
 	return 0;
 }
 
@@ -449,12 +483,14 @@ static int reducers_next(struct dataset_iterator *it, struct mu_tensor *out, str
 		if (!rc)
 			dataset_iterator_close_input(it);
 	}
+	groups_sort(w);
 	if (w->first == w->n)
 		return 0;
-	struct element_list *state = &w->g[w->first++].list;
-	memcpy(element, state->t, n * sizeof *element);
-	free(state->t);
-	*state = (struct element_list){0};
+	struct group *g = w->sorted[w->first++];
+	memcpy(element, g->list.t, n * sizeof *element);
+	mu_map_del_n(&w->by_key, &g->key, sizeof g->key);
+	free(g->list.t);
+	free(g);
 	rc = dataset_apply(it, FINALIZE_F, element, n, out, it->d->n_out, err);
 	return rc ? rc : 1;
 }
@@ -462,13 +498,12 @@ static int reducers_next(struct dataset_iterator *it, struct mu_tensor *out, str
 /* Windows begin every `shift` elements. */
 static int64_t window_cardinality(const struct dataset *d, int64_t n)
 {
-	int64_t size = dataset_number(d, WINDOW_SIZE), shift = dataset_number(d, WINDOW_SHIFT);
-	int64_t span = 1 + (size - 1) * dataset_number(d, WINDOW_STRIDE);
+	int64_t shift = dataset_number(d, WINDOW_SHIFT), span = window_span(d);
 	bool whole = d->kind->n_scalars <= WINDOW_WHOLE || dataset_number(d, WINDOW_WHOLE);
 
 	if (n <= 0)
 		return n;
-	return !whole ? (n + shift - 1) / shift : n < span ? 0 : (n - span) / shift + 1;
+	return !whole ? (n - 1) / shift + 1 : n < span ? 0 : (n - span) / shift + 1;
 }
 
 #define WINDOW                                                                                     \
@@ -480,15 +515,15 @@ static int64_t window_cardinality(const struct dataset *d, int64_t n)
 	.function = {{"key_func", "Tkey_func_other_arguments"},                                    \
 		     {"reduce_func", "Treduce_func_other_arguments"},                              \
 		     {"window_size_func", "Twindow_size_func_other_arguments"}},                   \
-	.check = check_groups, .open = dataset_iterator_open_input, .next = groups_next,           \
-	.close = groups_close, .serialize = groups_serialize, .releases_input = true
+	.check = check_groups, .open = groups_open, .next = groups_next, .close = groups_close,    \
+	.serialize = groups_serialize, .releases_input = true
 #define REDUCERS                                                                                   \
 	.state_size = sizeof(struct groups), .n_in = 1,                                            \
 	.function = {{"key_func", "Tkey_func_other_arguments"},                                    \
 		     {"init_func", "Tinit_func_other_arguments"},                                  \
 		     {"reduce_func", "Treduce_func_other_arguments"},                              \
 		     {"finalize_func", "Tfinalize_func_other_arguments"}},                         \
-	.check = check_reducers, .open = dataset_iterator_open_input, .next = reducers_next,       \
+	.check = check_reducers, .open = groups_open, .next = reducers_next,                       \
 	.close = groups_close, .serialize = all_groups_serialize, .releases_input = true
 
 static const struct dataset_kind rows[] = {

@@ -2,6 +2,7 @@
 /* Datasets without an input dataset: tensors, their rows, ranges of numbers. */
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/serializer.h"
+#include "task/kernels/engine/convert.h"
 
 /* ---- tensors ---- */
 
@@ -94,7 +95,18 @@ static int check_range(struct dataset *d, struct mu_err *err)
 {
 	if (d->n_out != 1)
 		return mu_invalid(err, "a range has one component");
+	if (!convert_supports(*(const enum mu_dtype *)d->shared, MU_INT64))
+		return mu_invalid(err, "a range has numbers, not %s",
+				  mu_dtype_name(*(const enum mu_dtype *)d->shared));
 	return dataset_number(d, 2) ? 0 : mu_invalid(err, "step must be a non-zero integer.");
+}
+
+static void range_read(struct dataset *d, const struct mu_node *n)
+{
+	const struct mu_attr *types = mu_node_attr(n, "output_types");
+
+	if (types && types->n)
+		*(enum mu_dtype *)d->shared = types->types[0];
 }
 
 static int range_open(struct dataset_iterator *it, struct mu_err *err)
@@ -110,7 +122,10 @@ static int range_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 
 	if (step > 0 ? p->at >= stop : p->at <= stop)
 		return 0;
-	int rc = mu_tensor_scalar(&out[0], MU_INT64, &p->at, err);
+	enum mu_dtype type = *(const enum mu_dtype *)it->d->shared;
+	char value[16];
+	convert(type, value, MU_INT64, &p->at, 1);
+	int rc = mu_tensor_scalar(&out[0], type, value, err);
 	if (__builtin_add_overflow(p->at, step, &p->at))
 		p->at = stop;
 	return rc ? rc : 1;
@@ -143,7 +158,8 @@ static const struct dataset_kind rows[] = {
     {DATASET("ListDataset WindowOp"), .state_size = sizeof(struct place), .check = check_inputs,
      .next = input_next, .cardinality = input_cardinality, .serialize = place_serialize},
     {DATASET("RangeDataset"), .state_size = sizeof(struct place), .n_scalars = 3,
-     .check = check_range, .open = range_open, .next = range_next, .cardinality = range_cardinality,
+     .shared_size = sizeof(enum mu_dtype), .read = range_read, .check = check_range,
+     .open = range_open, .next = range_next, .cardinality = range_cardinality,
      .serialize = place_serialize},
 };
 KERNEL_TABLE(data_source, rows)

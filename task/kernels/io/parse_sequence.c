@@ -140,7 +140,9 @@ static int parse_sequence_request(struct kernel_call *c, struct sequence *q,
 	if (c->n_out !=
 		q->first + 3 * q->n[FEATURE_SPARSE] + (q->lengths ? 2 : 1) * dense + 3 * ragged ||
 	    (q->shapes ? q->shapes->n : 0) < dense || /* more are accepted, as in TensorFlow */
+	    (f->shapes ? f->shapes->n : 0) < f->n[FEATURE_DENSE] ||
 	    (ragged && (!q->splits || q->splits->n != ragged)) ||
+	    (f->n[FEATURE_RAGGED] && (!f->splits || f->splits->n != f->n[FEATURE_RAGGED])) ||
 	    a->first_default + f->n[FEATURE_DENSE] > c->n_in)
 		return mu_invalid(err, "the numbers of keys, types, shapes and defaults differ");
 	for (unsigned i = 0; i < f->n[FEATURE_DENSE]; i++)
