@@ -45,14 +45,17 @@ static void g_sum(struct grad_call *c)
 	c->gx[0] = broadcast_gradient(c);
 }
 
+/* Divides by the number of elements of each mean. The quotient is computed in integers: a half
+ * cannot hold the size of a large input. */
 static void g_mean(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
+	struct mu_out in = grad_size(b, grad_in(c, 0)), out = grad_size(b, grad_out(c, 0));
+	struct mu_out count =
+	    mu_op(b, "FloorDiv", MU_IN(in, mu_op(b, "Maximum", MU_IN(out, grad_int(b, 1)))));
 	enum mu_dtype t = mu_dtype_base(mu_out_dtype(b, grad_in(c, 0)));
-	struct mu_out in = mu_cast(b, grad_size(b, grad_in(c, 0)), t);
-	struct mu_out out = mu_cast(b, grad_size(b, grad_out(c, 0)), t);
 
-	c->gx[0] = mu_div(b, broadcast_gradient(c), mu_div(b, in, out));
+	c->gx[0] = mu_div(b, broadcast_gradient(c), mu_cast(b, count, t));
 }
 
 /* Max and Min: the elements that are equal to the result share its gradient. */

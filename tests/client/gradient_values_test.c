@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares gradients with those of TensorFlow 2.15 where central differences cannot: at values
+ * whose gradient is a limit, infinite or not a number, and in types other than float. */
+#include "tests/client/gradient.h"
+
+enum { MAX_VALUES = 5 };
+
+struct value_case {
+	const char *name;
+	enum mu_dtype type; /* of x */
+	unsigned n;
+	double x[MAX_VALUES];
+	struct mu_out (*y)(struct mu_builder *b, struct mu_out x);
+	double gradient[MAX_VALUES]; /* of the sum of y */
+	double tolerance;            /* relative */
+};
+#define UNARY(fn, op) CASE(fn, mu_op(b, op, MU_IN(x)))
+
+/* ---- types ---- */
+CASE(y_mean_of_many, mu_mean(b,
+			     mu_op(b, "Tile",
+				   MU_IN(mu_reshape(b, x, ints(b, 2, (int32_t[]){1, 1})),
+					 ints(b, 2, (int32_t[]){1000, 100}))),
+			     (int32_t[]){1}, 1))
+
+static const struct value_case type_cases[] = {
+    {"Mean of 100000 halves", MU_HALF, 1, {1}, y_mean_of_many, {1000}, 1e-3},
+};
+
+static struct mu_out constant(struct mu_builder *b, enum mu_dtype type, const double *v, unsigned n)
+{
+	struct mu_shape shape = mu_shape_vec(n);
+	MU_AUTO_TENSOR t = {0};
+	struct mu_out x;
+
+	assert_ok(mu_tensor_new(&t, MU_DOUBLE, &shape, &err), &err);
+	memcpy(t.data, v, n * sizeof(*v));
+	x = mu_const(b, NULL, &t);
+	return type == MU_DOUBLE ? x : mu_cast(b, x, type);
+}
+
+/* Prints each element that differs. Returns their number. */
+static unsigned check_value(const struct value_case *c)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	struct mu_out x = constant(b, c->type, c->x, c->n), g = MU_NO_OUT;
+	MU_AUTO_TENSOR found = {0};
+	unsigned n_wrong = 0;
+
+	mu_gradients(b, c->y(b, x), &x, 1, &g);
+	g = mu_cast(b, g, MU_DOUBLE);
+	if (mu_builder_check(b, &err) || mu_session_open(&s, test_server(), b, NULL, &err) ||
+	    mu_session_get(s, g, &found, &err)) {
+		print_error("%s: %s\n", c->name, err.msg);
+		return 1;
+	}
+	assert_int_equal(found.shape.count, c->n);
+	for (unsigned i = 0; i < c->n; i++) {
+		double is = MU_DATA(double, &found)[i], want = c->gradient[i];
+
+		if (is == want || (isnan(is) && isnan(want)) ||
+		    fabs(is - want) <= c->tolerance * fabs(want))
+			continue;
+		print_error("%s: the gradient of element %u is %.17g, in TensorFlow %.17g\n",
+			    c->name, i, is, want);
+		n_wrong++;
+	}
+	return n_wrong;
+}
+
+static void check_values(const struct value_case *c, size_t n)
+{
+	unsigned n_wrong = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_wrong += check_value(&c[i]);
+	assert_int_equal(n_wrong, 0);
+}
+
+static void gradients_of_halves_and_doubles__are_those_of_tensorflow(void **state)
+{
+	check_values(type_cases, MU_COUNT(type_cases));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(gradients_of_halves_and_doubles__are_those_of_tensorflow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_server_stop);
+}
