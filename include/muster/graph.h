@@ -98,6 +98,7 @@ static inline struct mu_out mu_port(struct mu_out o, int port)
 /* ---- constants, feeds, grouping ---- */
 struct mu_out mu_const(struct mu_builder *b, const char *name, const struct mu_tensor *value);
 struct mu_out mu_const_float(struct mu_builder *b, float v);
+struct mu_out mu_const_double(struct mu_builder *b, double v);
 struct mu_out mu_const_int(struct mu_builder *b, enum mu_dtype dtype, int64_t v); /* int32, int64 */
 struct mu_out mu_const_ints(struct mu_builder *b, const int32_t *v, unsigned n);  /* vector */
 struct mu_out mu_const_str(struct mu_builder *b, const char *s);

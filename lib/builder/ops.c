@@ -29,6 +29,11 @@ struct mu_out mu_const_float(struct mu_builder *b, float v)
 	return const_of(b, MU_FLOAT, mu_shape_scalar(), &v, sizeof(v));
 }
 
+struct mu_out mu_const_double(struct mu_builder *b, double v)
+{
+	return const_of(b, MU_DOUBLE, mu_shape_scalar(), &v, sizeof(v));
+}
+
 struct mu_out mu_const_int(struct mu_builder *b, enum mu_dtype dtype, int64_t v)
 {
 	int32_t narrow = (int32_t)v;

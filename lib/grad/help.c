@@ -12,10 +12,11 @@ bool grad_is_trainable(enum mu_dtype t)
 
 struct mu_out grad_number(struct mu_builder *b, struct mu_out like, double v)
 {
-	struct mu_out f = mu_const_float(b, (float)v);
 	enum mu_dtype t = mu_dtype_base(mu_out_dtype(b, like));
 
-	return t == MU_FLOAT ? f : mu_cast(b, f, t);
+	if (t == MU_FLOAT)
+		return mu_const_float(b, (float)v);
+	return t == MU_DOUBLE ? mu_const_double(b, v) : mu_cast(b, mu_const_double(b, v), t);
 }
 
 struct mu_out grad_scale(struct mu_builder *b, struct mu_out x, double factor)

@@ -22,9 +22,19 @@ CASE(y_mean_of_many, mu_mean(b,
 				   MU_IN(mu_reshape(b, x, ints(b, 2, (int32_t[]){1, 1})),
 					 ints(b, 2, (int32_t[]){1000, 100}))),
 			     (int32_t[]){1}, 1))
+UNARY(y_fresnel_sin, "FresnelSin")
+UNARY(y_erf, "Erf")
+UNARY(y_erfc, "Erfc")
+UNARY(y_erfinv, "Erfinv")
+UNARY(y_ndtri, "Ndtri")
 
 static const struct value_case type_cases[] = {
     {"Mean of 100000 halves", MU_HALF, 1, {1}, y_mean_of_many, {1000}, 1e-3},
+    {"FresnelSin", MU_DOUBLE, 1, {100.1}, y_fresnel_sin, {0.015707317307797817}, 1e-10},
+    {"Erf", MU_DOUBLE, 1, {0.3}, y_erf, {1.031260909618963}, 1e-14},
+    {"Erfc", MU_DOUBLE, 1, {0.3}, y_erfc, {-1.031260909618963}, 1e-14},
+    {"Erfinv", MU_DOUBLE, 1, {0.3}, y_erfinv, {0.9545203588405493}, 1e-14},
+    {"Ndtri", MU_DOUBLE, 1, {0.3}, y_ndtri, {2.876103659264292}, 1e-14},
 };
 
 static struct mu_out constant(struct mu_builder *b, enum mu_dtype type, const double *v, unsigned n)
