@@ -109,12 +109,12 @@ static void g_cumsum(struct grad_call *c)
 	c->gx[0] = sum_back(c, c->gy[0]);
 }
 
-/* Each product has x as a factor once. The gradient is NaN where x is 0, as in TensorFlow. */
+/* Each product has x as a factor once. Where x is 0 the gradient is 0, as in TensorFlow. */
 static void g_cumprod(struct grad_call *c)
 {
 	struct mu_out sums = sum_back(c, mu_mul(c->b, c->gy[0], grad_out(c, 0)));
 
-	c->gx[0] = mu_div(c->b, sums, grad_in(c, 0));
+	c->gx[0] = grad_div_no_nan(c->b, sums, grad_in(c, 0));
 }
 
 const struct op_grad grads_of_reductions[] = {

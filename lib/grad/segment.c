@@ -26,7 +26,8 @@ static struct mu_out rows_of(struct grad_call *c, struct mu_out per_segment)
 							  mu_const_ints(b, (int32_t[]){1}, 1)),
 					       grad_int(b, 1))),
 				   grad_int(b, 0))));
-	return mu_mul(b, rows, grad_indicator(b, there, rows));
+	/* not a product with 0 and 1: the gradient of a segment may be infinite */
+	return mu_op(b, "SelectV2", MU_IN(there, rows, grad_zeros(b, rows)));
 }
 
 /* Sums x over the segments of the node. */
@@ -54,10 +55,11 @@ static void g_segment_extreme(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0);
-	struct mu_out hit = grad_indicator(b, mu_equal(b, x, rows_of(c, grad_out(c, 0))), x);
-	struct mu_out share = grad_div_no_nan(b, c->gy[0], segment_sum(c, hit));
+	struct mu_out hit = mu_equal(b, x, rows_of(c, grad_out(c, 0)));
+	struct mu_out share =
+	    grad_div_no_nan(b, c->gy[0], segment_sum(c, grad_indicator(b, hit, x)));
 
-	c->gx[0] = mu_mul(b, hit, rows_of(c, share));
+	c->gx[0] = grad_where(b, hit, rows_of(c, share));
 }
 
 /* As the gradient of Prod: the product of the other elements of the segment. */

@@ -17,6 +17,15 @@ static struct mu_out scaled_exp_square(struct mu_builder *b, struct mu_out y, do
 	return grad_scale(b, mu_exp(b, grad_scale(b, mu_square(b, y), times)), f);
 }
 
+/* `limit` where x is `at`, else y, which is NaN there. */
+static struct mu_out with_limit(struct mu_builder *b, struct mu_out x, double at, double limit,
+				struct mu_out y)
+{
+	struct mu_out is_there = mu_equal(b, x, grad_number(b, x, at));
+
+	return mu_op(b, "SelectV2", MU_IN(is_there, grad_number(b, x, limit), y));
+}
+
 static struct mu_out sign(struct mu_builder *b, struct mu_out x)
 {
 	return grad_unary(b, "Sign", x);
@@ -27,24 +36,33 @@ GRAD_UNARY(g_ndtri, mu_mul(b, g, scaled_exp_square(b, y, M_SQRT2 / M_2_SQRTPI * 
 GRAD_UNARY(g_expint, mu_mul(b, g, mu_div(b, mu_exp(b, x), x)))
 GRAD_UNARY(g_dawsn,
 	   mu_mul(b, g, mu_sub(b, grad_number(b, x, 1), grad_scale(b, mu_mul(b, x, y), 2))))
-GRAD_UNARY(g_spence, mu_mul(b, g, mu_div(b, mu_ln(b, x), mu_neg(b, grad_add_number(b, x, -1)))))
+GRAD_UNARY(g_spence,
+	   mu_mul(b, g,
+		  with_limit(b, x, 1, -1,
+			     mu_div(b, mu_ln(b, x), mu_neg(b, grad_add_number(b, x, -1))))))
 GRAD_UNARY(g_fresnel_cos, mu_mul(b, g, grad_unary(b, "Cos", half_pi_square(b, x))))
 GRAD_UNARY(g_fresnel_sin, mu_mul(b, g, grad_unary(b, "Sin", half_pi_square(b, x))))
 
 GRAD_UNARY(g_i0, mu_mul(b, g, grad_unary(b, "BesselI1", x)))
 GRAD_UNARY(g_i0e, mu_mul(b, g, mu_sub(b, grad_unary(b, "BesselI1e", x), mu_mul(b, sign(b, x), y))))
-GRAD_UNARY(g_i1, mu_mul(b, g, mu_sub(b, grad_unary(b, "BesselI0", x), mu_div(b, y, x))))
-GRAD_UNARY(g_i1e,
+GRAD_UNARY(g_i1,
 	   mu_mul(b, g,
-		  mu_sub(b, grad_unary(b, "BesselI0e", x),
-			 mu_mul(b, y, mu_add(b, sign(b, x), grad_unary(b, "Reciprocal", x))))))
+		  with_limit(b, x, 0, 1, mu_sub(b, grad_unary(b, "BesselI0", x), mu_div(b, y, x)))))
+GRAD_UNARY(
+    g_i1e,
+    mu_mul(b, g,
+	   with_limit(b, x, 0, 0.5,
+		      mu_sub(b, grad_unary(b, "BesselI0e", x),
+			     mu_mul(b, y, mu_add(b, sign(b, x), grad_unary(b, "Reciprocal", x)))))))
 GRAD_UNARY(g_k0, mu_neg(b, mu_mul(b, g, grad_unary(b, "BesselK1", x))))
 GRAD_UNARY(g_k0e, mu_mul(b, g, mu_sub(b, y, grad_unary(b, "BesselK1e", x))))
 GRAD_UNARY(g_k1, mu_neg(b, mu_mul(b, g, mu_add(b, grad_unary(b, "BesselK0", x), mu_div(b, y, x)))))
 GRAD_UNARY(g_k1e,
 	   mu_mul(b, g, mu_sub(b, mu_sub(b, y, mu_div(b, y, x)), grad_unary(b, "BesselK0e", x))))
 GRAD_UNARY(g_j0, mu_neg(b, mu_mul(b, g, grad_unary(b, "BesselJ1", x))))
-GRAD_UNARY(g_j1, mu_mul(b, g, mu_sub(b, grad_unary(b, "BesselJ0", x), mu_div(b, y, x))))
+GRAD_UNARY(g_j1, mu_mul(b, g,
+			with_limit(b, x, 0, 0.5,
+				   mu_sub(b, grad_unary(b, "BesselJ0", x), mu_div(b, y, x)))))
 GRAD_UNARY(g_y0, mu_neg(b, mu_mul(b, g, grad_unary(b, "BesselY1", x))))
 GRAD_UNARY(g_y1, mu_mul(b, g, mu_sub(b, grad_unary(b, "BesselY0", x), mu_div(b, y, x))))
 

@@ -37,6 +37,70 @@ static const struct value_case type_cases[] = {
     {"Ndtri", MU_DOUBLE, 1, {0.3}, y_ndtri, {2.876103659264292}, 1e-14},
 };
 
+/* ---- limits ---- */
+static struct mu_out y_cumprod(struct mu_builder *b, struct mu_out x)
+{
+	return mu_op(b, "Cumprod", MU_IN(x, mu_const_int(b, MU_INT32, 0)));
+}
+
+static struct mu_out y_cumprod_of_later(struct mu_builder *b, struct mu_out x)
+{
+	return mu_op(b, "Cumprod", MU_IN(x, mu_const_int(b, MU_INT32, 0)),
+		     MU_ATTRS(MU_A_BOOL("exclusive", true), MU_A_BOOL("reverse", true)));
+}
+UNARY(y_i1, "BesselI1")
+UNARY(y_i1e, "BesselI1e")
+UNARY(y_j1, "BesselJ1")
+UNARY(y_spence, "Spence")
+
+/* Two segments; the gradient of the first is infinite. */
+static struct mu_out segments(struct mu_builder *b, const char *op, struct mu_out x)
+{
+	struct mu_out in[] = {x, ints(b, 4, (int32_t[]){-1, 0, 0, 1}),
+			      mu_const_int(b, MU_INT32, 2)};
+	struct mu_out two = mu_cast(b, ints(b, 2, (int32_t[]){0, 1}), MU_FLOAT);
+	bool unsorted = op[0] == 'U';
+
+	if (!unsorted)
+		in[1] = ints(b, 4, (int32_t[]){0, 0, 0, 1});
+	return mu_mul(
+	    b, mu_op_add(b, &(struct mu_op_args){.op = op, .in = in, .n_in = unsorted ? 3 : 2}),
+	    mu_op(b, "Reciprocal", MU_IN(two)));
+}
+CASE(y_unsorted_sum, segments(b, "UnsortedSegmentSum", x))
+CASE(y_unsorted_max, segments(b, "UnsortedSegmentMax", x))
+CASE(y_unsorted_min, segments(b, "UnsortedSegmentMin", x))
+CASE(y_unsorted_prod, segments(b, "UnsortedSegmentProd", x))
+CASE(y_segment_max, segments(b, "SegmentMax", x))
+CASE(y_segment_min, segments(b, "SegmentMin", x))
+
+static const struct value_case limit_cases[] = {
+    {"Cumprod", MU_FLOAT, 3, {2, 0, 3}, y_cumprod, {1, 0, 0}, 0},
+    {"Cumprod, exclusive and reverse", MU_FLOAT, 3, {2, 0, 3}, y_cumprod_of_later, {0, 0, 1}, 0},
+    {"BesselI1", MU_FLOAT, 2, {0, 0.5}, y_i1, {1, 0.5476948022842407}, 1e-5},
+    {"BesselI1e", MU_FLOAT, 2, {0, 0.5}, y_i1e, {0.5, 0.17577290534973145}, 1e-5},
+    {"BesselJ1", MU_FLOAT, 2, {0, 0.5}, y_j1, {0.5, 0.4539329409599304}, 1e-5},
+    {"Spence", MU_FLOAT, 2, {1, 0.5}, y_spence, {-1, -1.3862943649291992}, 1e-5},
+    {"UnsortedSegmentSum",
+     MU_FLOAT,
+     4,
+     {1, 2, 3, 2},
+     y_unsorted_sum,
+     {0, INFINITY, INFINITY, 1},
+     0},
+    {"UnsortedSegmentMax", MU_FLOAT, 4, {1, 2, 3, 2}, y_unsorted_max, {0, 0, INFINITY, 1}, 0},
+    {"UnsortedSegmentMin", MU_FLOAT, 4, {1, 2, 3, 2}, y_unsorted_min, {0, INFINITY, 0, 1}, 0},
+    {"UnsortedSegmentProd",
+     MU_FLOAT,
+     4,
+     {1, 2, 3, 2},
+     y_unsorted_prod,
+     {0, INFINITY, INFINITY, 1},
+     0},
+    {"SegmentMax", MU_FLOAT, 4, {1, 2, 3, 2}, y_segment_max, {0, 0, INFINITY, 1}, 0},
+    {"SegmentMin", MU_FLOAT, 4, {1, 2, 3, 2}, y_segment_min, {INFINITY, 0, 0, 1}, 0},
+};
+
 static struct mu_out constant(struct mu_builder *b, enum mu_dtype type, const double *v, unsigned n)
 {
 	struct mu_shape shape = mu_shape_vec(n);
@@ -93,10 +157,16 @@ static void gradients_of_halves_and_doubles__are_those_of_tensorflow(void **stat
 	check_values(type_cases, MU_COUNT(type_cases));
 }
 
+static void gradients_at_limits_and_infinities__are_those_of_tensorflow(void **state)
+{
+	check_values(limit_cases, MU_COUNT(limit_cases));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(gradients_of_halves_and_doubles__are_those_of_tensorflow),
+	    cmocka_unit_test(gradients_at_limits_and_infinities__are_those_of_tensorflow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);
