@@ -54,6 +54,13 @@ struct mu_out grad_single(struct mu_builder *b, int32_t v)
 	return mu_const_ints(b, &v, 1);
 }
 
+struct mu_out grad_slice(struct mu_builder *b, struct mu_out v, int from, int to)
+{
+	return mu_op(b, "StridedSlice",
+		     MU_IN(v, grad_single(b, from), grad_single(b, to), grad_single(b, 1)),
+		     MU_ATTRS(MU_A_INT("end_mask", to == 0)));
+}
+
 struct mu_out grad_like(struct mu_builder *b, struct mu_out x, struct mu_out as)
 {
 	return mu_reshape(b, x, grad_shape(b, as));

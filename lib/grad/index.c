@@ -38,16 +38,6 @@ static void append_range(int32_t *perm, int *n, int from, int to)
 		perm[(*n)++] = from++;
 }
 
-/* Elements from … to-1 of a vector; to 0: up to the end. */
-static struct mu_out slice_of(struct mu_builder *b, struct mu_out v, int from, int to)
-{
-	return mu_op(b, "StridedSlice",
-		     MU_IN(v, mu_const_ints(b, (int32_t[]){from}, 1),
-			   mu_const_ints(b, (int32_t[]){to}, 1),
-			   mu_const_ints(b, (int32_t[]){1}, 1)),
-		     MU_ATTRS(MU_A_INT("end_mask", to == 0)));
-}
-
 static struct mu_out vector_product(struct mu_builder *b, struct mu_out v)
 {
 	return mu_op(b, "Prod", MU_IN(v, mu_const_ints(b, (int32_t[]){0}, 1)));
@@ -59,18 +49,22 @@ static struct mu_out sum_batches(struct grad_call *c, struct mu_out g, struct mu
 				 int batch)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out batches = vector_product(b, slice_of(b, shape, 0, batch));
-	struct mu_out n = vector_product(b, slice_of(b, shape, batch, batch + 1));
-	struct mu_out first = mu_op(b, "Range", MU_IN(grad_int(b, 0), mu_mul(b, batches, n), n));
-	struct mu_out columns = mu_op(b, "ExpandDims", MU_IN(first, grad_int(b, 1)));
-	struct mu_out table = mu_reshape(b, mu_cast(b, grad_in(c, 1), MU_INT32),
-					 mu_op(b, "Pack", MU_IN(batches, grad_int(b, -1))));
-	struct mu_out behind = mu_op(b, "ConcatV2",
-				     MU_IN(mu_const_ints(b, (int32_t[]){-1}, 1),
-					   slice_of(b, shape, batch + 1, 0), grad_int(b, 0)));
+	struct mu_out batches = vector_product(b, grad_slice(b, shape, 0, batch));
+	struct mu_out n = vector_product(b, grad_slice(b, shape, batch, batch + 1));
+	struct mu_out numbers = mu_op(b, "Range", MU_IN(grad_int(b, 0), batches, grad_int(b, 1)));
+	struct mu_out columns =
+	    mu_op(b, "ExpandDims", MU_IN(mu_mul(b, numbers, n), grad_int(b, 1)));
+	struct mu_out indices = mu_cast(b, grad_in(c, 1), MU_INT32);
+	/* Both sizes are given: Reshape derives none for a tensor without elements. */
+	struct mu_out per_batch =
+	    vector_product(b, grad_slice(b, grad_shape(b, indices), batch, 0));
+	struct mu_out table = mu_reshape(b, indices, mu_op(b, "Pack", MU_IN(batches, per_batch)));
 	struct mu_out at = grad_flat(b, mu_add(b, table, columns));
+	struct mu_out inner_shape =
+	    mu_op(b, "ConcatV2",
+		  MU_IN(grad_shape(b, at), grad_slice(b, shape, batch + 1, 0), grad_int(b, 0)));
 
-	return mu_reshape(b, sum_rows(b, mu_reshape(b, g, behind), at, mu_mul(b, batches, n)),
+	return mu_reshape(b, sum_rows(b, mu_reshape(b, g, inner_shape), at, mu_mul(b, batches, n)),
 			  shape);
 }
 
@@ -186,9 +180,12 @@ static void g_scatter_nd(struct grad_call *c)
 static void g_sparse_to_dense(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	const char *op = mu_out_shape(b, grad_in(c, 0))->rank == 2 ? "GatherNd" : "Gather";
-	struct mu_out g = c->gy[0], values = mu_op(b, op, MU_IN(g, grad_in(c, 0)));
+	struct mu_out g = c->gy[0], at = grad_in(c, 0), values;
 
+	if (mu_out_shape(b, at)->rank != 2)
+		at = mu_reshape(
+		    b, at, mu_op(b, "Pack", MU_IN(grad_int(b, -1), mu_op(b, "Rank", MU_IN(g)))));
+	values = mu_op(b, "GatherNd", MU_IN(g, at));
 	c->gx[2] = grad_sum_to(b, values, grad_in(c, 2));
 	c->gx[3] = mu_sub(b, mu_sum(b, grad_flat(b, g), NULL, 0),
 			  mu_sum(b, grad_flat(b, values), NULL, 0));

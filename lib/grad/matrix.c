@@ -187,6 +187,23 @@ static struct mu_out einsum(struct mu_builder *b, struct mu_out x, const struct 
 						 .n_attrs = 1});
 }
 
+/* Sums g to the shape of x. Only the axes of the ellipsis in the term of x may differ. */
+static struct mu_out sum_ellipsis(struct mu_builder *b, struct mu_out g, struct mu_out x,
+				  const struct mu_term *of_x)
+{
+	struct mu_out sx = grad_shape(b, x), over;
+	int before = 0, after;
+
+	while (of_x->label[before] != MU_ELLIPSIS)
+		before++;
+	after = of_x->n - 1 - before;
+	over = mu_op(b, "BroadcastGradientArgs",
+		     MU_IN(grad_slice(b, sx, before, -after),
+			   grad_slice(b, grad_shape(b, g), before, -after)));
+	over = mu_add(b, over, grad_int(b, before));
+	return mu_reshape(b, mu_op(b, "Sum", MU_IN(g, over)), sx);
+}
+
 static struct mu_out einsum_back(struct grad_call *c, const struct mu_equation *e, unsigned i)
 {
 	struct mu_out x = grad_in(c, i), ones, y, g;
@@ -205,7 +222,7 @@ static struct mu_out einsum_back(struct grad_call *c, const struct mu_equation *
 		ones = mu_op(c->b, "OnesLike", MU_IN(x));
 		g = einsum(c->b, g, &reached, &ones, of_x, of_x);
 	}
-	return mu_term_has(of_x, MU_ELLIPSIS) && of_y ? grad_sum_to(c->b, g, x) : g;
+	return mu_term_has(of_x, MU_ELLIPSIS) && of_y ? sum_ellipsis(c->b, g, x, of_x) : g;
 }
 
 static void g_einsum(struct grad_call *c)
@@ -216,17 +233,13 @@ static void g_einsum(struct grad_call *c)
 	mu_node_attr_string(c->node, "equation", &text, NULL);
 	if (mu_equation_read(&e, text, c->node->n_inputs, NULL))
 		return; /* the node itself is invalid */
-	for (unsigned i = 0; i < e.n_in; i++) {
-		bool dots = mu_term_has(&e.out, MU_ELLIPSIS);
-
-		/* not an Einsum: a sum over an ellipsis, or a broadcast of an ellipsis in the
-		 * middle */
-		if (e.n_in > 1 && dots && (!e.in[i].n || e.in[i].label[0] != MU_ELLIPSIS))
-			grad_unsupported(
-			    c, "unless each input begins with the ellipsis of the result");
-		else
-			c->gx[i] = einsum_back(c, &e, i);
-	}
+	/* An input without the ellipsis of the result is broadcast over it. */
+	for (unsigned i = 0; i < e.n_in; i++)
+		if (e.n_in > 1 && mu_term_has(&e.out, MU_ELLIPSIS) &&
+		    !mu_term_has(&e.in[i], MU_ELLIPSIS) && e.in[i].n <= MU_MAX_RANK)
+			e.in[i].label[e.in[i].n++] = MU_ELLIPSIS;
+	for (unsigned i = 0; i < e.n_in; i++)
+		c->gx[i] = einsum_back(c, &e, i);
 }
 
 const struct op_grad grads_of_matrices[] = {

@@ -84,6 +84,8 @@ struct mu_out grad_zeros(struct mu_builder *b, struct mu_out x);
 struct mu_out grad_flat(struct mu_builder *b, struct mu_out x); /* as a vector */
 struct mu_out grad_int(struct mu_builder *b, int64_t v);
 struct mu_out grad_single(struct mu_builder *b, int32_t v); /* a vector of one element */
+/* Elements from … to-1 of a vector; `to` counts from the end if it is not positive. */
+struct mu_out grad_slice(struct mu_builder *b, struct mu_out v, int from, int to);
 struct mu_out grad_like(struct mu_builder *b, struct mu_out x, struct mu_out as); /* reshaped */
 /* grad_where: cond ? x : 0. grad_indicator: cond as 0 and 1 of like's type. */
 struct mu_out grad_where(struct mu_builder *b, struct mu_out cond, struct mu_out x);

@@ -38,7 +38,8 @@ GRAD_UNARY(g_scaled_grad,
 GRAD_UNARY(g_nearest, GRAD_OP(c, "ResizeNearestNeighborGrad", g, size_of(b, x)))
 GRAD_UNARY(g_nearest_grad, GRAD_OP(c, "ResizeNearestNeighbor", g, size_of(b, x)))
 
-/* Inputs: (image, boxes, box indices, size). The image and the box coordinates have gradients. */
+/* Inputs: (image, boxes, box indices, size). The image and the box coordinates have gradients. That
+ * of the boxes is of bilinear sampling for each method, as in TensorFlow. */
 static void g_crop(struct grad_call *c)
 {
 	struct mu_out x = grad_in(c, 0), boxes = grad_in(c, 1), of = grad_in(c, 2);
@@ -46,10 +47,12 @@ static void g_crop(struct grad_call *c)
 	const struct mu_attr *method = mu_node_attr(c->node, "method");
 	enum mu_dtype t = mu_dtype_base(mu_out_dtype(c->b, x));
 
-	c->gx[0] = mu_op(
-	    c->b, "CropAndResizeGradImage", MU_IN(c->gy[0], boxes, of, grad_shape(c->b, x)),
-	    MU_ATTRS(MU_A_TYPE("T", t), MU_A_STR("method", method ? method->s.data : "bilinear")));
-	c->gx[1] = GRAD_OP(c, "CropAndResizeGradBoxes", c->gy[0], x, boxes, of);
+	if (grad_is_trainable(t))
+		c->gx[0] = mu_op(
+		    c->b, "CropAndResizeGradImage", MU_IN(c->gy[0], boxes, of, grad_shape(c->b, x)),
+		    MU_ATTRS(MU_A_TYPE("T", t),
+			     MU_A_STR("method", method ? method->s.data : "bilinear")));
+	c->gx[1] = mu_op(c->b, "CropAndResizeGradBoxes", MU_IN(c->gy[0], x, boxes, of));
 }
 
 /* The gradient of each patch element is added to its source element. To find that, the same op

@@ -168,6 +168,10 @@ CASE(y_nearest_grad, RESIZED("ResizeNearestNeighborGrad", 2, 3, "align_corners")
 	      MU_IN(picture, boxes, ints(b, 2, (int32_t[]){1, 0}), ints(b, 2, (int32_t[]){3, 2})))
 
 CASE(y_crop, CROPPED(x, mu_op(b, "Sigmoid", MU_IN(values(b, 2, 4, 0)))))
+CASE(y_crop_nearest, mu_op(b, "CropAndResize",
+			   MU_IN(x, mu_op(b, "Sigmoid", MU_IN(values(b, 2, 4, 0))),
+				 ints(b, 2, (int32_t[]){1, 0}), ints(b, 2, (int32_t[]){3, 2})),
+			   MU_ATTRS(MU_A_STR("method", "nearest"))))
 CASE(y_crop_boxes, CROPPED(IMAGES, x))
 CASE(y_patches,
      mu_op(b, "ExtractImagePatches", MU_IN(x),
@@ -235,6 +239,7 @@ static const struct gradient_case array_cases[] = {
     {"ExtractImagePatches", {4, {2, 3, 4, 2}}, y_patches, -1, 1},
     {"ExtractVolumePatches", {5, {2, 3, 2, 2, 2}}, y_volume_patches, -1, 1},
     {"CropAndResize", {4, {2, 2, 3, 2}}, y_crop, -1, 1},
+    {"CropAndResize, nearest", {4, {2, 2, 3, 2}}, y_crop_nearest, -1, 1},
     {"CropAndResize of boxes", {2, {2, 4}}, y_crop_boxes, 0.1f, 0.9f},
     {"ResizeBilinear", {4, {2, 2, 3, 2}}, y_bilinear, -1, 1},
     {"ResizeBilinearGrad", {4, {2, 4, 2, 2}}, y_bilinear_grad, -1, 1},

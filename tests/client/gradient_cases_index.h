@@ -27,6 +27,21 @@ CASE(y_gathernd, mu_op(b, "GatherNd", MU_IN(x, table(b, 3, 2, (int32_t[]){0, 1, 
 CASE(y_scatternd,
      mu_op(b, "ScatterNd",
 	   MU_IN(table(b, 3, 1, (int32_t[]){4, 0, 4}), x, ints(b, 2, (int32_t[]){5, 2}))))
+CASE(y_gatherv2_empty,
+     mu_op(b, "GatherV2",
+	   MU_IN(x, mu_reshape(b, ints(b, 0, NULL), ints(b, 2, (int32_t[]){2, 0})),
+		 mu_const_int(b, MU_INT32, 1)),
+	   MU_ATTRS(MU_A_INT("batch_dims", 1))))
+
+/* The rank of the result of Reshape is unknown, because Unique has an unknown number of results. */
+static struct mu_out y_sparsetodense_unknown_rank(struct mu_builder *b, struct mu_out x)
+{
+	struct mu_out size = mu_op(b, "Unique", MU_IN(ints(b, 2, (int32_t[]){3, 2})));
+	struct mu_out at = mu_reshape(b, table(b, 3, 2, (int32_t[]){0, 1, 1, 0, 1, 2}), size);
+
+	return mu_op(b, "SparseToDense",
+		     MU_IN(at, ints(b, 2, (int32_t[]){2, 3}), x, mu_const_float(b, 0.5f)));
+}
 CASE(y_sparsetodense_list, mu_op(b, "SparseToDense",
 				 MU_IN(ints(b, 3, (int32_t[]){1, 4, 5}), ints(b, 1, (int32_t[]){7}),
 				       x, mu_const_float(b, 2))))
@@ -155,6 +170,8 @@ static const struct gradient_case index_cases[] = {
     {"GatherV2, last axis", {2, {2, 4}}, y_gatherv2_last_axis, -1, 1},
     {"GatherNd", {2, {3, 4}}, y_gathernd, -1, 1},
     {"ScatterNd", {2, {3, 2}}, y_scatternd, -1, 1},
+    {"GatherV2, batches of an empty axis", {3, {2, 0, 3}}, y_gatherv2_empty, -1, 1},
+    {"SparseToDense, unknown rank", {1, {3}}, y_sparsetodense_unknown_rank, -1, 1},
     {"SparseToDense, list", {1, {3}}, y_sparsetodense_list, -1, 1},
     {"SparseToDense, table", {1, {2}}, y_sparsetodense_table, -1, 1},
     {"SparseToDense, default", {1, {1}}, y_sparsetodense_default, -1, 1},

@@ -8,6 +8,8 @@
 CASE(y_matmul, mu_matmul(b, x, values(b, 4, 2, 0)))
 CASE(y_sparse_matmul, mu_op(b, "SparseMatMul", MU_IN(x, values(b, 2, 4, 0)),
 			    MU_ATTRS(MU_A_BOOL("transpose_b", true))))
+CASE(y_sparse_matmul_bfloat16,
+     mu_op(b, "SparseMatMul", MU_IN(mu_cast(b, values(b, 2, 3, 0), MU_BFLOAT16), x)))
 CASE(y_matmul_right, mu_matmul(b, values(b, 2, 3, 0), x))
 CASE(y_matmul_ta, mu_matmul_t(b, x, true, values(b, 3, 2, 0), false))
 CASE(y_matmul_tb, mu_matmul_t(b, x, false, values(b, 2, 4, 0), true))
@@ -159,6 +161,13 @@ CASE(y_einsum_batch, EINSUM("abc,acd->abd", x, CUBE))
 CASE(y_einsum_reduced, EINSUM("abc,ad->d", x, values(b, 2, 5, 0)))
 CASE(y_einsum_dots, EINSUM("...ab,...bc->...ca", x, CUBE))
 CASE(y_einsum_dots_of_one, EINSUM("a...->...", x))
+CASE(y_einsum_layer, EINSUM("...ij,jk->...ik", x, values(b, 4, 2, 0)))
+CASE(y_einsum_layer_weights, EINSUM("...ij,jk->...ik", CUBE, x))
+CASE(y_einsum_dots_within, EINSUM("i...j,...jk->ki...", x, values(b, 4, 2, 0)))
+CASE(y_einsum_dots_stretched, EINSUM("i...j,...jk->i...k", CUBE, x))
+CASE(y_einsum_dots_shorter, EINSUM("...j,...->...", CUBE, x))
+CASE(y_einsum_dots_of_other, EINSUM("i,...jk->ij...", x, CUBE))
+CASE(y_einsum_dots_summed, EINSUM("...ij,kl->...ik", CUBE, x))
 CASE(y_einsum_transposed, EINSUM("abc->cab", x))
 CASE(y_einsum_summed, EINSUM("abc->b", x))
 CASE(y_einsum_diagonal, EINSUM("aab->ba", x))
@@ -169,6 +178,7 @@ CASE(y_diag, mu_op(b, "Diag", MU_IN(x)))
 
 static const struct gradient_case matrix_cases[] = {
     {"MatMul", {2, {3, 4}}, y_matmul, -1, 1},
+    {"SparseMatMul, bfloat16 and float", {2, {3, 4}}, y_sparse_matmul_bfloat16, -1, 1},
     {"SparseMatMul", {2, {3, 4}}, y_sparse_matmul, -1, 1},
     {"MatMul, right", {2, {3, 4}}, y_matmul_right, -1, 1},
     {"MatMul, transpose_a", {2, {3, 4}}, y_matmul_ta, -1, 1},
@@ -232,6 +242,13 @@ static const struct gradient_case matrix_cases[] = {
     {"Einsum, reduced", {3, {2, 3, 2}}, y_einsum_reduced, -1, 1},
     {"Einsum, dots", {3, {1, 2, 3}}, y_einsum_dots, -1, 1},
     {"Einsum, dots of one", {3, {2, 3, 2}}, y_einsum_dots_of_one, -1, 1},
+    {"Einsum, dots of one input", {3, {2, 3, 4}}, y_einsum_layer, -1, 1},
+    {"Einsum, dots of the other input", {2, {4, 2}}, y_einsum_layer_weights, -1, 1},
+    {"Einsum, dots in the middle", {3, {2, 3, 4}}, y_einsum_dots_within, -1, 1},
+    {"Einsum, dots of size 1", {3, {1, 4, 2}}, y_einsum_dots_stretched, -1, 1},
+    {"Einsum, dots of lower rank", {1, {3}}, y_einsum_dots_shorter, -1, 1},
+    {"Einsum, vector and dots", {1, {3}}, y_einsum_dots_of_other, -1, 1},
+    {"Einsum, dots and a summed label", {2, {2, 3}}, y_einsum_dots_summed, -1, 1},
     {"Einsum, transposed", {3, {2, 3, 2}}, y_einsum_transposed, -1, 1},
     {"Einsum, summed", {3, {2, 3, 2}}, y_einsum_summed, -1, 1},
     {"Einsum, diagonal", {3, {3, 3, 2}}, y_einsum_diagonal, -1, 1},

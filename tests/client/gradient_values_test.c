@@ -27,6 +27,9 @@ UNARY(y_erf, "Erf")
 UNARY(y_erfc, "Erfc")
 UNARY(y_erfinv, "Erfinv")
 UNARY(y_ndtri, "Ndtri")
+CASE(y_sparse_matmul, mu_op(b, "SparseMatMul",
+			    MU_IN(mu_reshape(b, x, ints(b, 2, (int32_t[]){2, 2})),
+				  mu_cast(b, table(b, 2, 2, (int32_t[]){1, 2, 3, 4}), MU_FLOAT))))
 
 static const struct value_case type_cases[] = {
     {"Mean of 100000 halves", MU_HALF, 1, {1}, y_mean_of_many, {1000}, 1e-3},
@@ -35,6 +38,7 @@ static const struct value_case type_cases[] = {
     {"Erfc", MU_DOUBLE, 1, {0.3}, y_erfc, {-1.031260909618963}, 1e-14},
     {"Erfinv", MU_DOUBLE, 1, {0.3}, y_erfinv, {0.9545203588405493}, 1e-14},
     {"Ndtri", MU_DOUBLE, 1, {0.3}, y_ndtri, {2.876103659264292}, 1e-14},
+    {"SparseMatMul", MU_BFLOAT16, 4, {1, 2, 3, 4}, y_sparse_matmul, {3, 7, 3, 7}, 0},
 };
 
 /* ---- limits ---- */
@@ -74,6 +78,21 @@ CASE(y_unsorted_prod, segments(b, "UnsortedSegmentProd", x))
 CASE(y_segment_max, segments(b, "SegmentMax", x))
 CASE(y_segment_min, segments(b, "SegmentMin", x))
 
+/* The boxes of an image cropped without interpolation. */
+static struct mu_out y_crop_nearest(struct mu_builder *b, struct mu_out x)
+{
+	int32_t v[12];
+	struct mu_out image;
+
+	for (int i = 0; i < 12; i++)
+		v[i] = i * i;
+	image = mu_reshape(b, ints(b, 12, v), ints(b, 4, (int32_t[]){1, 3, 4, 1}));
+	return mu_op(b, "CropAndResize",
+		     MU_IN(image, mu_reshape(b, x, ints(b, 2, (int32_t[]){1, 4})),
+			   ints(b, 1, (int32_t[]){0}), ints(b, 2, (int32_t[]){2, 3})),
+		     MU_ATTRS(MU_A_STR("method", "nearest")));
+}
+
 static const struct value_case limit_cases[] = {
     {"Cumprod", MU_FLOAT, 3, {2, 0, 3}, y_cumprod, {1, 0, 0}, 0},
     {"Cumprod, exclusive and reverse", MU_FLOAT, 3, {2, 0, 3}, y_cumprod_of_later, {0, 0, 1}, 0},
@@ -99,6 +118,13 @@ static const struct value_case limit_cases[] = {
      0},
     {"SegmentMax", MU_FLOAT, 4, {1, 2, 3, 2}, y_segment_max, {0, 0, INFINITY, 1}, 0},
     {"SegmentMin", MU_FLOAT, 4, {1, 2, 3, 2}, y_segment_min, {INFINITY, 0, 0, 1}, 0},
+    {"CropAndResize of boxes, nearest",
+     MU_FLOAT,
+     4,
+     {0.1, 0.1, 0.8, 0.9},
+     y_crop_nearest,
+     {168, 79.80000305175781, 360, 103.80000305175781},
+     1e-4},
 };
 
 static struct mu_out constant(struct mu_builder *b, enum mu_dtype type, const double *v, unsigned n)
