@@ -55,17 +55,11 @@ GRAD_UNARY(g_conj, mu_op(b, "Conj", MU_IN(g)))
 /* x / |z|, y / |z| */
 GRAD_UNARY(g_abs, grad_complex(b, mu_mul(b, g, grad_div_no_nan(b, grad_part(b, "Real", x), y)),
 			       mu_mul(b, g, grad_div_no_nan(b, grad_part(b, "Imag", x), y))))
-/* -y / |z|², x / |z|² */
-static void g_angle(struct grad_call *c)
-{
-	struct mu_builder *b = c->b;
-	struct mu_out x = grad_part(b, "Real", grad_in(c, 0)),
-		      y = grad_part(b, "Imag", grad_in(c, 0));
-	struct mu_out square = mu_add(b, mu_square(b, x), mu_square(b, y)), g = c->gy[0];
-
-	c->gx[0] = grad_complex(b, mu_neg(b, mu_mul(b, g, grad_div_no_nan(b, y, square))),
-				mu_mul(b, g, grad_div_no_nan(b, x, square)));
-}
+/* -1 / (y + i x), whose parts are -y / |z|² and x / |z|² */
+GRAD_UNARY(g_angle,
+	   mu_mul(b, mu_neg(b, grad_complex(b, g, grad_zeros(b, g))),
+		  grad_unary(b, "Reciprocal",
+			     grad_complex(b, grad_part(b, "Imag", x), grad_part(b, "Real", x)))))
 
 const struct op_grad grads_of_complex[] = {
     {"Angle", g_angle, GRAD_FIRST},    {"Complex", g_complex, GRAD_FIRST},

@@ -59,7 +59,7 @@ GRAD_UNARY(g_cosh, mu_mul(b, g, grad_unary(b, "Sinh", x)))
 GRAD_UNARY(g_erf, mu_mul(b, g, erf_derivative(b, x)))
 GRAD_UNARY(g_erfc, mu_neg(b, mu_mul(b, g, erf_derivative(b, x))))
 GRAD_UNARY(g_exp, mu_mul(b, g, y))
-GRAD_UNARY(g_expm1, mu_mul(b, g, grad_add_number(b, y, 1)))
+GRAD_UNARY(g_expm1, mu_mul(b, g, mu_exp(b, x)))
 GRAD_UNARY(g_log, mu_div(b, g, x))
 GRAD_UNARY(g_log1p, mu_div(b, g, grad_add_number(b, x, 1)))
 GRAD_UNARY(g_reciprocal, mu_neg(b, mu_mul(b, g, mu_square(b, y))))
@@ -84,10 +84,6 @@ GRAD_BINARY(g_squared_difference, grad_scale(b, mu_mul(b, g, mu_sub(b, x, z)), 2
 	    grad_scale(b, mu_mul(b, g, mu_sub(b, z, x)), 2))
 GRAD_BINARY(g_pow, mu_mul(b, g, mu_mul(b, z, op2(b, "Pow", x, grad_add_number(b, z, -1)))),
 	    mu_mul(b, mu_mul(b, g, y), log_or_zero(b, x)))
-GRAD_BINARY(g_maximum, grad_where(b, op2(b, "GreaterEqual", x, z), g),
-	    grad_where(b, op2(b, "Less", x, z), g))
-GRAD_BINARY(g_minimum, grad_where(b, op2(b, "LessEqual", x, z), g),
-	    grad_where(b, op2(b, "Greater", x, z), g))
 GRAD_BINARY(g_atan2, mu_mul(b, g, mu_div(b, z, mu_add(b, mu_square(b, x), mu_square(b, z)))),
 	    mu_neg(b, mu_mul(b, g, mu_div(b, x, mu_add(b, mu_square(b, x), mu_square(b, z))))))
 GRAD_BINARY(g_xdivy, mu_mul(b, g, op2(b, "Xdivy", nonzero(b, x), z)),
@@ -96,6 +92,41 @@ GRAD_BINARY(g_xlogy, mu_mul(b, g, op2(b, "Xlogy", nonzero(b, x), z)),
 	    mu_mul(b, g, op2(b, "Xdivy", x, z)))
 GRAD_BINARY(g_xlog1py, mu_mul(b, g, op2(b, "Xlog1py", nonzero(b, x), z)),
 	    mu_mul(b, g, op2(b, "Xdivy", x, grad_add_number(b, z, 1))))
+
+/* The first input gets the gradient where `compare` is true, the second elsewhere, also for NaN. */
+static void first_or_second(struct grad_call *c, const char *compare)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out first = op2(b, compare, grad_in(c, 0), grad_in(c, 1)), g = c->gy[0];
+	struct mu_out none = grad_zeros(b, g);
+
+	grad_unbroadcast(c, 0, mu_op(b, "Select", MU_IN(first, g, none)), 1,
+			 mu_op(b, "Select", MU_IN(first, none, g)));
+}
+
+static void g_maximum(struct grad_call *c)
+{
+	first_or_second(c, "GreaterEqual");
+}
+
+static void g_minimum(struct grad_call *c)
+{
+	first_or_second(c, "LessEqual");
+}
+
+/* The gradient is checked too. */
+static void g_check_numerics(struct grad_call *c)
+{
+	const struct mu_attr *message = mu_node_attr(c->node, "message");
+	struct mu_span of = message ? message->s : (struct mu_span){"", 0};
+	MU_AUTO_BUF text = {0};
+
+	mu_buf_printf(&text,
+		      "Not a number (NaN) or infinity (Inf) values detected in gradient. %.*s",
+		      (int)of.len, of.data);
+	c->gx[0] =
+	    mu_op(c->b, c->node->op, MU_IN(c->gy[0]), MU_ATTRS(MU_A_STR("message", text.data)));
+}
 
 /* Inputs: (x, min, max). A bound gets the gradient of the elements that it replaced. */
 static void g_clip(struct grad_call *c)
@@ -180,8 +211,8 @@ const struct op_grad grads_of_math[] = {
     {"Atan2", g_atan2, GRAD_FIRST},
     {"Atanh", g_atanh, GRAD_FIRST},
     {"Cast", g_cast, GRAD_FIRST},
-    {"CheckNumerics", g_pass, GRAD_FIRST},
-    {"CheckNumericsV2", g_pass, GRAD_FIRST},
+    {"CheckNumerics", g_check_numerics, GRAD_FIRST},
+    {"CheckNumericsV2", g_check_numerics, GRAD_FIRST},
     {"ClipByValue", g_clip, GRAD_FIRST},
     {"Cos", g_cos, GRAD_FIRST},
     {"Cosh", g_cosh, GRAD_FIRST},

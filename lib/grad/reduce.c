@@ -69,22 +69,50 @@ static void g_min_max(struct grad_call *c)
 	c->gx[0] = mu_mul(b, mu_div(b, hit, hits), keep_axes(c, c->gy[0]));
 }
 
-/* The gradient is the product of the other elements. Without zeros it is P / x. With one zero it is
- * P without the zero at that position and 0 elsewhere. With more zeros it is 0. */
+/* Axis numbers of x: the reduced ones first, then the others. n_reduced: elements of the reduced
+ * axes together. */
+static struct mu_out reduced_axes_first(struct mu_builder *b, struct mu_out x, struct mu_out axes,
+					struct mu_out *n_reduced)
+{
+	struct mu_out rank = mu_op(b, "Rank", MU_IN(x)), zero = grad_int(b, 0);
+	struct mu_out all = mu_op(b, "Range", MU_IN(zero, rank, grad_int(b, 1)));
+	struct mu_out flat = grad_flat(b, mu_cast(b, axes, MU_INT32));
+	struct mu_out reduced = mu_op(b, "FloorMod", MU_IN(mu_add(b, flat, rank), rank));
+	struct mu_out others = mu_op(b, "ListDiff", MU_IN(all, reduced));
+
+	*n_reduced =
+	    mu_op(b, "Prod",
+		  MU_IN(mu_op(b, "Gather", MU_IN(grad_shape(b, x), reduced)), grad_single(b, 0)));
+	return mu_op(b, "ConcatV2", MU_IN(reduced, others, zero));
+}
+
+static struct mu_out product_of_others(struct mu_builder *b, struct mu_out x, bool reverse)
+{
+	return mu_op(b, "Cumprod", MU_IN(x, grad_int(b, 0)),
+		     MU_ATTRS(MU_A_BOOL("exclusive", true), MU_A_BOOL("reverse", reverse)));
+}
+
+/* The gradient is the product of the other elements: of those before and of those behind. A
+ * quotient P / x would fail for zeros, and if P overflows. */
 static void g_prod(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out x = grad_in(c, 0), axes = grad_in(c, 1),
-		      zero = mu_equal(b, x, grad_zeros(b, x));
-	struct mu_out safe = mu_op(b, "Select", MU_IN(zero, mu_op(b, "OnesLike", MU_IN(x)), x));
-	struct mu_out p = mu_div(b, reduce_keep_dims(b, "Prod", safe, axes), safe);
-	struct mu_out zeros = reduce_keep_dims(b, "Sum", grad_indicator(b, zero, x), axes);
-	/* number of zeros among the other elements */
-	struct mu_out left =
-	    mu_sub(b, mu_add(b, grad_zeros(b, x), zeros), grad_indicator(b, zero, x));
-	struct mu_out others = grad_where(b, mu_equal(b, left, grad_zeros(b, x)), p);
+	struct mu_out x = grad_in(c, 0), n_reduced, n_others;
+	struct mu_out order = reduced_axes_first(b, x, grad_in(c, 1), &n_reduced);
+	struct mu_out moved = mu_op(b, "Transpose", MU_IN(x, order));
+	struct mu_out one = grad_int(b, 1);
 
-	c->gx[0] = mu_mul(b, others, keep_axes(c, c->gy[0]));
+	n_others = mu_op(b, "FloorDiv",
+			 MU_IN(grad_size(b, x), mu_op(b, "Maximum", MU_IN(n_reduced, one))));
+	struct mu_out matrix = mu_reshape(b, moved, mu_op(b, "Pack", MU_IN(n_reduced, n_others)));
+	struct mu_out others =
+	    mu_mul(b, product_of_others(b, matrix, false), product_of_others(b, matrix, true));
+
+	others =
+	    mu_op(b, "Transpose",
+		  MU_IN(grad_like(b, others, moved), mu_op(b, "InvertPermutation", MU_IN(order))));
+	/* grad_like: the static shape of x, which Transpose by `order` does not have */
+	c->gx[0] = mu_mul(b, grad_like(b, others, x), keep_axes(c, c->gy[0]));
 }
 
 static void g_norm(struct grad_call *c)

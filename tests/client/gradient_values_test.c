@@ -27,6 +27,7 @@ UNARY(y_erf, "Erf")
 UNARY(y_erfc, "Erfc")
 UNARY(y_erfinv, "Erfinv")
 UNARY(y_ndtri, "Ndtri")
+UNARY(y_expm1, "Expm1")
 CASE(y_sparse_matmul, mu_op(b, "SparseMatMul",
 			    MU_IN(mu_reshape(b, x, ints(b, 2, (int32_t[]){2, 2})),
 				  mu_cast(b, table(b, 2, 2, (int32_t[]){1, 2, 3, 4}), MU_FLOAT))))
@@ -38,6 +39,14 @@ static const struct value_case type_cases[] = {
     {"Erfc", MU_DOUBLE, 1, {0.3}, y_erfc, {-1.031260909618963}, 1e-14},
     {"Erfinv", MU_DOUBLE, 1, {0.3}, y_erfinv, {0.9545203588405493}, 1e-14},
     {"Ndtri", MU_DOUBLE, 1, {0.3}, y_ndtri, {2.876103659264292}, 1e-14},
+    {"Expm1",
+     MU_FLOAT,
+     2,
+     {-17, -20},
+     y_expm1,
+     {4.139937814784389e-08, 2.06115369216775e-09},
+     1e-6},
+    {"Expm1 of a double", MU_DOUBLE, 1, {-40}, y_expm1, {4.248354255291589e-18}, 1e-14},
     {"SparseMatMul", MU_BFLOAT16, 4, {1, 2, 3, 4}, y_sparse_matmul, {3, 7, 3, 7}, 0},
 };
 
@@ -77,6 +86,26 @@ CASE(y_unsorted_min, segments(b, "UnsortedSegmentMin", x))
 CASE(y_unsorted_prod, segments(b, "UnsortedSegmentProd", x))
 CASE(y_segment_max, segments(b, "SegmentMax", x))
 CASE(y_segment_min, segments(b, "SegmentMin", x))
+
+/* Products and comparisons. */
+CASE(y_prod, mu_op(b, "Prod", MU_IN(x, ints(b, 1, (int32_t[]){0}))))
+
+static struct mu_out with_nan(struct mu_builder *b, const char *op, struct mu_out x, bool first)
+{
+	MU_AUTO_TENSOR t = {0};
+	struct mu_shape shape = mu_shape_vec(5);
+	struct mu_out other;
+
+	assert_ok(mu_tensor_new(&t, MU_FLOAT, &shape, &err), &err);
+	memcpy(t.data, (float[]){1, NAN, NAN, 2, 2}, 5 * sizeof(float));
+	other = mu_const(b, NULL, &t);
+	return first ? mu_op(b, op, MU_IN(x, other)) : mu_op(b, op, MU_IN(other, x));
+}
+CASE(y_maximum, with_nan(b, "Maximum", x, true))
+CASE(y_maximum_second, with_nan(b, "Maximum", x, false))
+CASE(y_minimum, with_nan(b, "Minimum", x, true))
+CASE(y_minimum_second, with_nan(b, "Minimum", x, false))
+CASE(y_angle, mu_op(b, "Angle", MU_IN(mu_op(b, "Complex", MU_IN(x, x)))))
 
 /* The boxes of an image cropped without interpolation. */
 static struct mu_out y_crop_nearest(struct mu_builder *b, struct mu_out x)
@@ -125,6 +154,12 @@ static const struct value_case limit_cases[] = {
      y_crop_nearest,
      {168, 79.80000305175781, 360, 103.80000305175781},
      1e-4},
+    {"Prod", MU_FLOAT, 3, {1e30, 1e30, 1e-30}, y_prod, {1, 1, INFINITY}, 1e-5},
+    {"Maximum", MU_FLOAT, 5, {NAN, 1, NAN, 2, 1}, y_maximum, {0, 0, 0, 1, 0}, 0},
+    {"Maximum, second", MU_FLOAT, 5, {NAN, 1, NAN, 2, 1}, y_maximum_second, {1, 1, 1, 0, 0}, 0},
+    {"Minimum", MU_FLOAT, 5, {NAN, 1, NAN, 2, 1}, y_minimum, {0, 0, 0, 1, 1}, 0},
+    {"Minimum, second", MU_FLOAT, 5, {NAN, 1, NAN, 2, 1}, y_minimum_second, {1, 1, 1, 0, 1}, 0},
+    {"Angle", MU_FLOAT, 2, {0, 1}, y_angle, {NAN, 0}, 0},
 };
 
 static struct mu_out constant(struct mu_builder *b, enum mu_dtype type, const double *v, unsigned n)
@@ -188,11 +223,32 @@ static void gradients_at_limits_and_infinities__are_those_of_tensorflow(void **s
 	check_values(limit_cases, MU_COUNT(limit_cases));
 }
 
+static void gradient_of_check_numerics__if_it_is_infinite__fails_with_the_message(void **state)
+{
+	static const char *const ops[] = {"CheckNumerics", "CheckNumericsV2"};
+
+	for (size_t i = 0; i < MU_COUNT(ops); i++) {
+		MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+		MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+		struct mu_out x = constant(b, MU_FLOAT, (double[]){1}, 1), g = MU_NO_OUT;
+		struct mu_out y =
+		    mu_op(b, ops[i], MU_IN(x), MU_ATTRS(MU_A_STR("message", "of the loss")));
+		MU_AUTO_TENSOR found = {0};
+
+		mu_gradients(b, mu_mul(b, y, mu_const_float(b, INFINITY)), &x, 1, &g);
+		assert_ok(mu_builder_check(b, &err), &err);
+		assert_ok(mu_session_open(&s, test_server(), b, NULL, &err), &err);
+		assert_fails(mu_session_get(s, g, &found, &err), &err, MU_INVALID_ARGUMENT,
+			     "detected in gradient. of the loss");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(gradients_of_halves_and_doubles__are_those_of_tensorflow),
 	    cmocka_unit_test(gradients_at_limits_and_infinities__are_those_of_tensorflow),
+	    cmocka_unit_test(gradient_of_check_numerics__if_it_is_infinite__fails_with_the_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);
