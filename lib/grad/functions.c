@@ -301,8 +301,8 @@ static void add_recording_loop(struct grad_call *c, const struct loop *l, struct
 			vars[k++] =
 			    mu_op(b, "EmptyTensorList", MU_IN(any_shape(b), grad_int(b, -1)),
 				  MU_ATTRS(MU_A_TYPE("element_dtype", variable_type(l, i))));
-	cond = mu_function_new(b, "keeps_cond", record_cond, (void *)l, vars, n, 1);
-	body = mu_function_new(b, "keeps_body", record_body, (void *)l, vars, n, n);
+	cond = mu_function_new(b, "record_cond", record_cond, (void *)l, vars, n, 1);
+	body = mu_function_new(b, "record_body", record_body, (void *)l, vars, n, n);
 	n_recorded = mu_while(b, cond, body, vars, n);
 	in[0] = n_recorded;
 	for (unsigned i = 0; i < l->n_recorded; i++)
@@ -335,8 +335,8 @@ static void g_while(struct grad_call *c)
 	for (unsigned i = 0; i < l.n; i++)
 		if (arg_has_gradient(l.body, i))
 			in[n++] = c->gy[i].node ? c->gy[i] : grad_zeros(b, grad_out(c, (int)i));
-	cond = mu_function_new(b, "back_cond", reverse_cond, &l, in, n, 1);
-	body = mu_function_new(b, "back_body", reverse_body, &l, in, n, n);
+	cond = mu_function_new(b, "reverse_cond", reverse_cond, &l, in, n, 1);
+	body = mu_function_new(b, "reverse_body", reverse_body, &l, in, n, n);
 	back = mu_while(b, cond, body, in, n);
 	n = 1 + l.n;
 	for (unsigned i = 0; i < l.n && back.node; i++)

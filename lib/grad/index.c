@@ -161,12 +161,12 @@ static void g_scatter_extreme(struct grad_call *c)
 	struct mu_out x = grad_in(c, 0), at = grad_in(c, 1), updates = grad_in(c, 2);
 	struct mu_out y = grad_out(c, 0), there = mu_op(b, "GatherNd", MU_IN(y, at));
 	struct mu_out unchanged = grad_indicator(b, mu_equal(b, x, y), x);
-	struct mu_out came = grad_indicator(b, mu_equal(b, updates, there), x);
+	struct mu_out from_updates = grad_indicator(b, mu_equal(b, updates, there), x);
 	struct mu_out share =
-	    mu_div(b, c->gy[0], mu_op(b, "TensorScatterAdd", MU_IN(unchanged, at, came)));
+	    mu_div(b, c->gy[0], mu_op(b, "TensorScatterAdd", MU_IN(unchanged, at, from_updates)));
 
 	c->gx[0] = mu_mul(b, unchanged, share);
-	c->gx[2] = mu_mul(b, came, mu_op(b, "GatherNd", MU_IN(share, at)));
+	c->gx[2] = mu_mul(b, from_updates, mu_op(b, "GatherNd", MU_IN(share, at)));
 }
 
 /* Inputs: (indices, updates, shape). */

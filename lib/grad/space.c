@@ -66,21 +66,20 @@ static void patches_gradient(struct grad_call *c, int32_t axes)
 	    mu_op(b, "Slice", MU_IN(shape, grad_single(b, 1), grad_single(b, axes)));
 	struct mu_out depth =
 	    mu_op(b, "Slice", MU_IN(shape, grad_single(b, axes + 1), grad_single(b, 1)));
-	struct mu_out pictures =
-	    mu_op(b, "Slice", MU_IN(shape, grad_single(b, 0), grad_single(b, 1)));
-	struct mu_out places = mu_op(b, "Prod", MU_IN(sides, grad_int(b, 0)));
-	struct mu_out numbers = mu_op(b, "Range", MU_IN(one, mu_add(b, places, one), one));
+	struct mu_out batch = mu_op(b, "Slice", MU_IN(shape, grad_single(b, 0), grad_single(b, 1)));
+	struct mu_out positions = mu_op(b, "Prod", MU_IN(sides, grad_int(b, 0)));
+	struct mu_out numbers = mu_op(b, "Range", MU_IN(one, mu_add(b, positions, one), one));
 	struct mu_out map = mu_op(
 	    b, "ConcatV2", MU_IN(grad_single(b, 1), sides, grad_single(b, 1), grad_int(b, 0)));
 	struct mu_out element_numbers = GRAD_OP(c, c->node->op, mu_reshape(b, numbers, map));
 	struct mu_out rows =
-	    mu_op(b, "ConcatV2", MU_IN(pictures, grad_single(b, -1), depth, grad_int(b, 0)));
+	    mu_op(b, "ConcatV2", MU_IN(batch, grad_single(b, -1), depth, grad_int(b, 0)));
 	struct mu_out order = mu_const_ints(b, (int32_t[]){1, 0, 2}, 3);
 	struct mu_out g = mu_op(b, "Transpose", MU_IN(mu_reshape(b, c->gy[0], rows), order));
 
-	g = mu_op(
-	    b, "UnsortedSegmentSum",
-	    MU_IN(g, mu_sub(b, mu_reshape(b, element_numbers, grad_single(b, -1)), one), places));
+	g = mu_op(b, "UnsortedSegmentSum",
+		  MU_IN(g, mu_sub(b, mu_reshape(b, element_numbers, grad_single(b, -1)), one),
+			positions));
 	c->gx[0] = mu_reshape(b, mu_op(b, "Transpose", MU_IN(g, order)), shape);
 }
 

@@ -46,9 +46,9 @@ static struct mu_out to_int64(struct mu_builder *b, struct mu_out x)
 	return mu_cast(b, x, MU_INT64);
 }
 
-/* Offsets of the values at `indices` in a tensor of this shape (int64). The shape is 1 in a summed
- * or broadcast dimension. */
-static struct mu_out flat_offsets(struct mu_builder *b, struct mu_out indices, struct mu_out shape)
+/* `indices` with 0 in the dimensions that have size 1 in `shape` (int64): those that are summed or
+ * broadcast. */
+static struct mu_out clamp_indices(struct mu_builder *b, struct mu_out indices, struct mu_out shape)
 {
 	struct mu_out last = mu_sub(b, shape, to_int64(b, grad_int(b, 1)));
 
@@ -76,7 +76,7 @@ static void g_reduce_sum(struct grad_call *c)
 
 	c->gx[1] =
 	    mu_op(b, "GatherNd",
-		  MU_IN(mu_reshape(b, c->gy[0], shape), flat_offsets(b, grad_in(c, 0), shape)));
+		  MU_IN(mu_reshape(b, c->gy[0], shape), clamp_indices(b, grad_in(c, 0), shape)));
 }
 
 /* Inputs: (indices, values, shape). The softmax is over the values of each row of the last
@@ -90,7 +90,7 @@ static void g_softmax(struct grad_call *c)
 	    mu_op(b, "SparseReduceSum", MU_IN(at, mu_mul(b, g, y), grad_in(c, 2), last),
 		  MU_ATTRS(MU_A_BOOL("keep_dims", true)));
 	struct mu_out shape = keep_dims_shape(b, grad_in(c, 2), last);
-	struct mu_out of_row = mu_op(b, "GatherNd", MU_IN(sums, flat_offsets(b, at, shape)));
+	struct mu_out of_row = mu_op(b, "GatherNd", MU_IN(sums, clamp_indices(b, at, shape)));
 
 	c->gx[1] = mu_mul(b, mu_sub(b, g, of_row), y);
 }
@@ -128,7 +128,7 @@ static void g_with_dense(struct grad_call *c)
 	struct mu_out shape =
 	    mu_op(b, "ConcatV2", MU_IN(ones, grad_shape(b, dense), grad_int(b, 0)),
 		  MU_ATTRS(MU_A_INT("N", 2)));
-	struct mu_out at = flat_offsets(b, grad_in(c, 0), to_int64(b, shape));
+	struct mu_out at = clamp_indices(b, grad_in(c, 0), to_int64(b, shape));
 	struct mu_out z = mu_op(b, "GatherNd", MU_IN(mu_reshape(b, dense, shape), at));
 
 	if (strcmp(c->node->op, "SparseDenseCwiseMul") == 0) {
