@@ -7,7 +7,12 @@
 #include "lib/io/crc32c.h"
 #include "lib/tensor/tensor_proto.h"
 
-enum { MAX_INDEX = 1 << 30, MAX_SHARDS = 100000 };
+enum {
+	MAX_INDEX = 1 << 30,
+	MAX_SHARDS = 100000,
+	MAX_SLICES = 10000,       /* of a variable */
+	MAX_SLICES_ALL = 1 << 20, /* of all variables: a few bytes of the file are one slice */
+};
 
 uint32_t bundle_crc_length(uint32_t crc, uint64_t n)
 {
@@ -142,7 +147,23 @@ bool bundle_slice_parse(struct mu_span s, struct bundle_slice *out)
 	return !m.bad;
 }
 
-static int parse_record(struct bundle_record *r, struct mu_span value, unsigned n_shards,
+static int parse_slice(struct bundle_index *x, struct bundle_record *r, struct mu_span value,
+		       struct mu_err *err)
+{
+	if (r->n_slices == MAX_SLICES)
+		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d slices", MAX_SLICES);
+	if (x->n_slices == MAX_SLICES_ALL)
+		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d slices of all variables",
+			       MAX_SLICES_ALL);
+	x->n_slices++;
+	r->slices = mu_xrealloc(r->slices, (r->n_slices + 1) * sizeof r->slices[0]);
+	if (!bundle_slice_parse(value, &r->slices[r->n_slices++]) ||
+	    r->slices[r->n_slices - 1].rank != r->shape.rank)
+		return mu_fail(err, MU_DATA_LOSS, "a slice is malformed");
+	return 0;
+}
+
+static int parse_record(struct bundle_index *x, struct bundle_record *r, struct mu_span value,
 			struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(value);
@@ -173,10 +194,8 @@ static int parse_record(struct bundle_record *r, struct mu_span value, unsigned 
 			r->crc = (uint32_t)f.value;
 			break;
 		case 7:
-			r->slices = mu_xrealloc(r->slices, (r->n_slices + 1) * sizeof r->slices[0]);
-			if (!bundle_slice_parse(f.bytes, &r->slices[r->n_slices++]) ||
-			    r->slices[r->n_slices - 1].rank != r->shape.rank)
-				return mu_fail(err, MU_DATA_LOSS, "a slice is malformed");
+			if ((rc = parse_slice(x, r, f.bytes, err)))
+				return rc;
 			break;
 		}
 	}
@@ -184,8 +203,8 @@ static int parse_record(struct bundle_record *r, struct mu_span value, unsigned 
 		return mu_fail(err, MU_DATA_LOSS, "the entry is malformed");
 	if (!mu_dtype_valid(dtype) || dtype > MU_DT_REF)
 		return mu_fail(err, MU_DATA_LOSS, "%" PRId64 " is not an element type", dtype);
-	if (shard < 0 || shard >= n_shards)
-		return mu_fail(err, MU_DATA_LOSS, "shard %" PRId64 " of %u", shard, n_shards);
+	if (shard < 0 || shard >= x->n_shards)
+		return mu_fail(err, MU_DATA_LOSS, "shard %" PRId64 " of %u", shard, x->n_shards);
 	r->dtype = (enum mu_dtype)dtype;
 	r->shard = (unsigned)shard;
 	return 0;
@@ -230,7 +249,7 @@ static int index_add_pair(void *user, struct mu_span key, struct mu_span value, 
 		return rc ? mu_wrap(err, "%s", p->path) : 0;
 	}
 	struct bundle_record *r = bundle_index_add(&p->index, key.data, key.len);
-	rc = parse_record(r, value, p->index.n_shards, err);
+	rc = parse_record(&p->index, r, value, err);
 	return rc ? mu_wrap(err, "%s: '%.200s'", p->path, *r->key ? r->key : "(slice)") : 0;
 }
 

@@ -304,12 +304,9 @@ static int read_box(struct mu_bundle_reader *r, const struct bundle_record *rec,
 		    const struct box *wanted_box, const struct mu_shape *shape,
 		    struct mu_tensor *out, struct mu_err *err)
 {
-	enum { MAX_SLICES = 10000 };
 	MU_AUTO_TENSOR t = {0};
 	int64_t copied = 0;
 
-	if (rec->n_slices > MAX_SLICES)
-		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d slices", MAX_SLICES);
 	if (slices_overlap(rec))
 		return mu_fail(err, MU_DATA_LOSS, "its slices overlap");
 	int rc = mu_tensor_new(&t, rec->dtype, shape, err);

@@ -29,6 +29,7 @@ struct bundle_index {
 	unsigned n_shards;
 	struct bundle_record *records; /* ordered by key once sorted */
 	size_t n, cap;
+	unsigned n_slices; /* of all records, as parsed */
 };
 
 /* Extends the checksum by the length of an element of variable size, as a fixed-width number. */

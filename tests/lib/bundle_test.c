@@ -258,6 +258,36 @@ static void bundle__in_parts__is_put_together_and_cut_anew(void **state)
 		     "Shape in shape_and_slice spec [5,3] does not match the shape stored");
 }
 
+/* Writes a variable of n parts, each of one element. */
+static void write_parts(const char *prefix, int n)
+{
+	MU_AUTO(mu_bundle_writer_free) struct mu_bundle_writer *w = NULL;
+
+	assert_ok(mu_bundle_create(&w, prefix, &err), &err);
+	for (int i = 0; i < n; i++) {
+		struct mu_slice s = {.shape = mu_shape_vec(1), .full = mu_shape_vec(n)};
+		MU_AUTO_TENSOR t = floats(1, (int64_t[]){1}, (float)i);
+
+		s.start[0] = i;
+		s.length[0] = 1;
+		assert_ok(mu_bundle_add_slice(w, "p", &s, &t, &err), &err);
+	}
+	assert_ok(mu_bundle_finish(w, &err), &err);
+}
+
+static void index__with_too_many_parts_of_a_variable__is_rejected_while_it_is_parsed(void **state)
+{
+	const char *prefix = in_folder("many");
+	struct mu_bundle_reader *r;
+
+	write_parts(prefix, 10000);
+	assert_ok(mu_bundle_open(&r, prefix, &err), &err);
+	mu_bundle_reader_free(r);
+	write_parts(prefix, 10001);
+	assert_fails(mu_bundle_open(&r, prefix, &err), &err, MU_UNIMPLEMENTED,
+		     "'p': more than 10000 slices");
+}
+
 static void bundle__with_a_hole_between_parts__is_data_loss(void **state)
 {
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
@@ -443,6 +473,8 @@ int main(void)
 	    cmocka_unit_test(writer__given_up__leaves_no_file),
 	    cmocka_unit_test(bundle__under_a_prefix_that_ends_in_a_slash__is_read_back),
 	    cmocka_unit_test(bundle__on_a_full_disk__leaves_the_previous_one_whole),
+	    cmocka_unit_test(
+		index__with_too_many_parts_of_a_variable__is_rejected_while_it_is_parsed),
 	    cmocka_unit_test(slice__that_is_malformed__is_invalid),
 	    cmocka_unit_test(index__of_random_bytes__never_breaks_the_reader),
 	};
