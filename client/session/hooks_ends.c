@@ -3,8 +3,9 @@
  * values. */
 #include <unistd.h>
 
-#include "lib/builder/builder.h"
+#include "client/session/stop.h"
 #include "lib/base/clock.h"
+#include "lib/builder/builder.h"
 #include "muster/train.h"
 
 enum { POLL_INTERVAL_MS = 100 };
@@ -100,7 +101,7 @@ static int wait_created(struct mu_hook *base, struct mu_session *s, int64_t step
 	struct mu_var *counter = mu_session_builder(s)->global_step;
 	double deadline = mu_clock() + h->seconds;
 
-	while (counter && step < h->step) {
+	while (counter && step < h->step && !session_stop_is_set(s)) {
 		MU_AUTO_TENSOR now = {0};
 		int rc;
 

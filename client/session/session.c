@@ -49,6 +49,11 @@ struct mu_session {
 	_Atomic int64_t next_request;
 };
 
+bool session_stop_is_set(const struct mu_session *s)
+{
+	return stop_is_set(s->stop);
+}
+
 int mu_session_open(struct mu_session **out, const char *target, struct mu_builder *b,
 		    const struct mu_session_options *options, struct mu_err *err)
 {

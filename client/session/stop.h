@@ -5,9 +5,14 @@
 
 #include <stdbool.h>
 
+struct mu_session;
+
 static inline bool stop_is_set(const volatile int *stop)
 {
 	return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
 }
+
+/* True if the flag in the options of this session is set. */
+bool session_stop_is_set(const struct mu_session *s);
 
 #endif

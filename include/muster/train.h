@@ -111,8 +111,8 @@ struct mu_hook *mu_logging_hook(const char *const *names, const struct mu_out *o
 struct mu_hook *mu_step_counter_hook(struct mu_event_writer *events, int64_t steps);
 /* Fetches the outputs at the end of a training that did not fail; values[i] is to be unref'd. */
 struct mu_hook *mu_final_hook(const struct mu_out *fetches, unsigned n, struct mu_tensor *values);
-/* Delays the training until the global step reaches `step`; DEADLINE_EXCEEDED after `seconds` (0:
- * no limit). */
+/* Delays the training until the global step reaches `step` or a stop is requested;
+ * DEADLINE_EXCEEDED after `seconds` (0: no limit). */
 struct mu_hook *mu_wait_for_step_hook(int64_t step, double seconds);
 
 /* Feeds each step the values that `make` returns, for example the next batch. They must stay valid

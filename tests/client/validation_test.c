@@ -285,6 +285,29 @@ static void wait_for_step__fails_after_its_timeout(void **state)
 	mu_builder_free(p.b);
 }
 
+static void wait_for_step__if_a_stop_is_requested__ends_the_training(void **state)
+{
+	struct program p;
+	struct mu_hook *wait = mu_wait_for_step_hook(5, 3);
+	const volatile int stop = 1;
+
+	build_graph(&p, &(struct mu_saver_options){0});
+	assert_ok(mu_monitored_open(&p.m, p.b,
+				    &(struct mu_monitored_options){
+					.target = test_server(),
+					.chief = true,
+					.train = p.train,
+					.hooks = &wait,
+					.n_hooks = 1,
+					.session = {.isolate_state = true},
+					.stop = &stop,
+				    },
+				    &err),
+		  &err);
+	assert_true(mu_monitored_should_stop(p.m));
+	close_all(&p);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -298,6 +321,7 @@ int main(void)
 	    T(selected_variables__are_copied_from_a_checkpoint_without_a_session),
 	    T(final_hook__returns_the_values_after_the_last_step),
 	    T(wait_for_step__fails_after_its_timeout),
+	    T(wait_for_step__if_a_stop_is_requested__ends_the_training),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);
