@@ -117,8 +117,8 @@ static bool feature_numbers(struct mu_span feature, struct mu_buf *out)
 	return !m.bad;
 }
 
-/* Appends the numbers of the feature `name` of an Example. Field 1 of an Example is a map from
- * names to features. */
+/* Writes the numbers of the feature `name` of an Example to *out. Field 1 of an Example is a map
+ * from names to features; if it has the name twice, the last one counts, as in TensorFlow. */
 static bool find_feature(struct mu_span example, const char *name, struct mu_buf *out)
 {
 	struct mu_pb m = mu_pb_of(example), map, entry;
@@ -140,6 +140,7 @@ static bool find_feature(struct mu_span example, const char *name, struct mu_buf
 					*(f.number == 1 ? &key : &value) = f.bytes;
 			if (entry.bad || !mu_span_is(key, name))
 				continue;
+			mu_buf_clear(out);
 			found = feature_numbers(value, out);
 		}
 		if (map.bad)

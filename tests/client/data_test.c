@@ -286,26 +286,37 @@ static void idx__of_bytes__stores_bytes_and_returns_floats(void **state)
 	check_idx_values(0.1);
 }
 
-/* Writes a tf.Example of three floats and a label. */
-static void write_example(struct mu_tfrecord_writer *w, float first, int64_t label)
+/* Puts the map entry of the feature "x": first, 2 first, 3 first. */
+static void put_floats(struct mu_buf *b, float first)
 {
-	MU_AUTO_BUF b = {0};
-	size_t features = mu_pb_begin(&b, 1), entry, value, list, packed;
+	size_t entry, value, list, packed;
 
-	entry = mu_pb_begin(&b, 1);
-	mu_pb_put_str(&b, 1, "x");
-	value = mu_pb_begin(&b, 2);
-	list = mu_pb_begin(&b, 2);
-	packed = mu_pb_begin(&b, 1);
+	entry = mu_pb_begin(b, 1);
+	mu_pb_put_str(b, 1, "x");
+	value = mu_pb_begin(b, 2);
+	list = mu_pb_begin(b, 2);
+	packed = mu_pb_begin(b, 1);
 	for (int i = 0; i < 3; i++) {
 		float v = first * (float)(i + 1);
 
-		mu_buf_put(&b, &v, sizeof(v));
+		mu_buf_put(b, &v, sizeof(v));
 	}
-	mu_pb_end(&b, packed);
-	mu_pb_end(&b, list);
-	mu_pb_end(&b, value);
-	mu_pb_end(&b, entry);
+	mu_pb_end(b, packed);
+	mu_pb_end(b, list);
+	mu_pb_end(b, value);
+	mu_pb_end(b, entry);
+}
+
+/* Writes a tf.Example of three floats and a label, after n_earlier other values of the floats. */
+static void write_features(struct mu_tfrecord_writer *w, unsigned n_earlier, float first,
+			   int64_t label)
+{
+	MU_AUTO_BUF b = {0};
+	size_t features = mu_pb_begin(&b, 1), entry, value, list;
+
+	while (n_earlier--)
+		put_floats(&b, -1);
+	put_floats(&b, first);
 	entry = mu_pb_begin(&b, 1);
 	mu_pb_put_str(&b, 1, "label");
 	value = mu_pb_begin(&b, 2);
@@ -316,6 +327,30 @@ static void write_example(struct mu_tfrecord_writer *w, float first, int64_t lab
 	mu_pb_end(&b, entry);
 	mu_pb_end(&b, features);
 	assert_ok(mu_tfrecord_write(w, mu_buf_span(&b), &err), &err);
+}
+
+static void write_example(struct mu_tfrecord_writer *w, float first, int64_t label)
+{
+	write_features(w, 0, first, label);
+}
+
+/* As in TensorFlow. */
+static void tfrecord__with_a_feature_twice__has_the_last_one(void **state)
+{
+	char *path = file_with("");
+	struct mu_records o = {.pattern = path, .feature = "x", .label = "label", .scale = 1};
+	struct mu_tfrecord_writer *w;
+	struct mu_dataset d;
+
+	assert_ok(mu_tfrecord_create(&w, path, false, &err), &err);
+	write_features(w, 1, 5, 0);
+	assert_ok(mu_tfrecord_close(w, &err), &err);
+	assert_ok(mu_dataset_tfrecord(&d, &o, &err), &err);
+	assert_int_equal(d.features, 3);
+	assert_float_equal(MU_DATA(float, &d.x)[1], 10, 0);
+	mu_dataset_fini(&d);
+	unlink(path);
+	free(path);
 }
 
 /* A file of five examples; the second has an invalid label, the third a corrupt byte. */
@@ -439,6 +474,7 @@ int main(void)
 	    cmocka_unit_test(csv__split_by_a_seed__holds_out_the_same_rows_each_time),
 	    cmocka_unit_test(csv__with_an_invalid_label__names_file_and_line),
 	    cmocka_unit_test(tfrecord__with_a_bad_record__names_file_and_offset),
+	    cmocka_unit_test(tfrecord__with_a_feature_twice__has_the_last_one),
 	    cmocka_unit_test(tfrecord__with_skip_bad__skips_bad_records),
 	    cmocka_unit_test(cifar10__gives_images_with_channels_last),
 	    cmocka_unit_test(cifar10__truncated__names_file_and_offset),
