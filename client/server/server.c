@@ -61,11 +61,11 @@ struct mu_transport mu_server_transport(struct mu_server *s)
 	return (struct mu_transport){.call = server_call, .ctx = s->task};
 }
 
-static volatile sig_atomic_t told_to_end;
+static volatile sig_atomic_t stop_signalled;
 
 static void on_signal(int sig)
 {
-	told_to_end = 1;
+	stop_signalled = 1;
 }
 
 void mu_server_join(struct mu_server *s)
@@ -81,7 +81,7 @@ void mu_server_join(struct mu_server *s)
 	pthread_sigmask(SIG_BLOCK, &both, &before);
 	sigaction(SIGTERM, &end, &term);
 	sigaction(SIGINT, &end, &interrupt);
-	for (told_to_end = 0; !told_to_end;)
+	for (stop_signalled = 0; !stop_signalled;)
 		sigsuspend(&before);
 	sigaction(SIGTERM, &term, NULL);
 	sigaction(SIGINT, &interrupt, NULL);

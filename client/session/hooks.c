@@ -3,10 +3,10 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "client/session/hooks.h"
 #include "lib/base/clock.h"
-#include "muster/train.h"
 
-static void hook_free(struct mu_hook *h)
+void hook_free(struct mu_hook *h)
 {
 	free(h);
 }

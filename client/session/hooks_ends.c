@@ -3,17 +3,12 @@
  * values. */
 #include <unistd.h>
 
+#include "client/session/hooks.h"
 #include "client/session/stop.h"
 #include "lib/base/clock.h"
 #include "lib/builder/builder.h"
-#include "muster/train.h"
 
 enum { POLL_INTERVAL_MS = 100 };
-
-static void ends_hook_free(struct mu_hook *h)
-{
-	free(h);
-}
 
 /* ---- final values ---- */
 struct final_hook {
@@ -35,7 +30,7 @@ struct mu_hook *mu_final_hook(const struct mu_out *fetches, unsigned n, struct m
 {
 	struct final_hook *h = mu_xcalloc(1, sizeof(*h) + n * sizeof(*fetches));
 
-	h->base = (struct mu_hook){.end = final_end, .free = ends_hook_free};
+	h->base = (struct mu_hook){.end = final_end, .free = hook_free};
 	h->values = values;
 	h->n = n;
 	memcpy(h->fetches, fetches, n * sizeof(*fetches));
@@ -123,7 +118,7 @@ struct mu_hook *mu_wait_for_step_hook(int64_t step, double seconds)
 {
 	struct wait_hook *h = MU_NEW(struct wait_hook);
 
-	h->base = (struct mu_hook){.created = wait_created, .free = ends_hook_free};
+	h->base = (struct mu_hook){.created = wait_created, .free = hook_free};
 	h->step = step;
 	h->seconds = seconds;
 	return &h->base;

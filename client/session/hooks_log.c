@@ -2,16 +2,11 @@
 /* Hooks that write to the log: tensor values, steps per second. */
 #include <stdio.h>
 
+#include "client/session/hooks.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "muster/train.h"
 
 enum { MAX_LOGGED_VALUES = 8 };
-
-static void log_hook_free(struct mu_hook *h)
-{
-	free(h);
-}
 
 /* ---- values ---- */
 struct logging_hook {
@@ -150,8 +145,8 @@ struct mu_hook *mu_step_counter_hook(struct mu_event_writer *events, int64_t ste
 {
 	struct counter_hook *h = MU_NEW(struct counter_hook);
 
-	h->base = (struct mu_hook){
-	    .created = counter_created, .after = counter_after, .free = log_hook_free};
+	h->base =
+	    (struct mu_hook){.created = counter_created, .after = counter_after, .free = hook_free};
 	h->events = events;
 	h->every = steps > 0 ? steps : 1;
 	return &h->base;

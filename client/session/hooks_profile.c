@@ -6,8 +6,6 @@
  * a device is a process, and a thread of the device is a thread.
  */
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <stdio.h>
 
 #include "lib/base/log.h"
 #include "lib/base/pb.h"
@@ -106,16 +104,6 @@ static bool profile_add_devices(cJSON *events, struct mu_span metadata)
 	return !m.bad && n > 0;
 }
 
-static int write_file(const char *path, const struct mu_buf *text, struct mu_err *err)
-{
-	FILE *f = fopen(path, "we");
-	bool good = f && fwrite(text->data, 1, text->len, f) == text->len;
-
-	if (f && fclose(f))
-		good = false;
-	return good ? 0 : mu_fail_errno(err, errno, "write %s", path);
-}
-
 static bool profiler_wants_trace(struct mu_hook *base, int64_t step)
 {
 	struct profiler_hook *h = (struct profiler_hook *)base;
@@ -146,7 +134,7 @@ static int profiler_after(struct mu_hook *base, struct mu_hook_step *s, struct m
 		return 0;
 	}
 	path = mu_xasprintf("%s/timeline-%lld.json", h->folder, (long long)s->step);
-	return write_file(path, &text, err);
+	return mu_write_unsynced(path, text.data, text.len, err);
 }
 
 static void profiler_free(struct mu_hook *base)

@@ -105,7 +105,7 @@ static int wait_for_chief(struct mu_monitored *m, double deadline, struct mu_err
 		int rc = is_ready(m, &ready, err);
 
 		if (!rc && ready)
-			rc = replica_is_led(&m->replica, m->session, &ready, err);
+			rc = replica_has_chief(&m->replica, m->session, &ready, err);
 		if (rc || ready)
 			return rc;
 		if (stop_requested(m))

@@ -58,11 +58,11 @@ int replica_read_epoch(struct replica *r, struct mu_session *s, struct mu_err *e
 	return rc;
 }
 
-int replica_is_led(struct replica *r, struct mu_session *s, bool *led, struct mu_err *err)
+int replica_has_chief(struct replica *r, struct mu_session *s, bool *has_chief, struct mu_err *err)
 {
 	int rc = replica_read_epoch(r, s, err);
 
-	*led = !replica_is(r) || r->epoch > 0;
+	*has_chief = !replica_is(r) || r->epoch > 0;
 	return rc;
 }
 

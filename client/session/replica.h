@@ -34,8 +34,8 @@ int replica_set_members(struct replica *r, struct mu_session *s, struct mu_err *
 int replica_join(struct replica *r, struct mu_session *s, struct mu_err *err);
 /* Reads the epoch. Called after joining, and again by the chief after it has started an epoch. */
 int replica_read_epoch(struct replica *r, struct mu_session *s, struct mu_err *err);
-/* *led: true if a chief has started an epoch. Gradients added before that are dropped. */
-int replica_is_led(struct replica *r, struct mu_session *s, bool *led, struct mu_err *err);
+/* *has_chief: true if a chief has started an epoch. Gradients added before that are dropped. */
+int replica_has_chief(struct replica *r, struct mu_session *s, bool *has_chief, struct mu_err *err);
 /* Adds the feed of local_step for this step. feeds must have room. */
 int replica_feed(struct replica *r, int64_t step, struct mu_feed *feeds, unsigned *n,
 		 struct mu_err *err);

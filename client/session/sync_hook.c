@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "client/session/hooks.h"
 #include "lib/base/log.h"
-#include "muster/train.h"
 
 struct sync_hook {
 	struct mu_hook base;
@@ -73,11 +73,6 @@ static void sync_session_closing(struct mu_hook *base, struct mu_session *s)
 	h->running = false;
 }
 
-static void sync_free(struct mu_hook *h)
-{
-	free(h);
-}
-
 struct mu_hook *mu_sync_hook(const struct mu_sync *sync)
 {
 	struct sync_hook *h = MU_NEW(struct sync_hook);
@@ -85,7 +80,7 @@ struct mu_hook *mu_sync_hook(const struct mu_sync *sync)
 	h->base = (struct mu_hook){.created = sync_created,
 				   .session_closing = sync_session_closing,
 				   .end = sync_end,
-				   .free = sync_free};
+				   .free = hook_free};
 	h->sync = *sync;
 	return &h->base;
 }
