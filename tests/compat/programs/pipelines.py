@@ -305,5 +305,17 @@ def sleeps():
     yield "negative sleep", over(tf.raw_ops.SleepDataset, sleep_microseconds=-1)
 
 
+def extremes():
+    failing = data.range(6).map(lambda x: tf.debugging.check_numerics(tf.where(x == 2, np.nan, 1.0), "") + tf.cast(x, tf.float32))
+    yield "zip after an error", data.zip((failing, data.range(6))).apply(more.ignore_errors())
+    for t in (tf.int32, tf.float32, tf.int8, tf.float64):
+        yield f"range of {t.name}", data.range(-3, 9, 4, output_type=t)
+    yield "batch of all", data.range(5).batch(2**40)
+    yield "window of all", data.range(5).window(2**40, 2**40, 2**40).flat_map(lambda d: d.batch(9))
+    yield "groups", data.range(60).apply(more.group_by_window(lambda x: (x * 7) % 13 - 5, lambda k, d: d.batch(9).map(lambda e: (k, e)), 4))
+    yield "reduced groups", data.range(60).apply(more.group_by_reducer(lambda x: (x * 7) % 13 - 5, more.Reducer(lambda k: k, lambda s, x: s + x, lambda s: s)))
+    yield "many components", data.from_tensors(tuple(range(300))).repeat(2)
+
+
 if __name__ == "__main__":
-    drain_all(files, functions, orders, shapes, caches, writers, sparse, ragged, tables, parsed, sleeps)
+    drain_all(files, functions, orders, shapes, caches, writers, sparse, ragged, tables, parsed, sleeps, extremes)

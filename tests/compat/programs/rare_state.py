@@ -737,5 +737,51 @@ def tuples_as_variants():
         return plain([s.run(good), [error_of(lambda: s.run(x))[0] for x in bad], error_of(lambda: s.run(raw.SyncDevice()))])
 
 
+def values_of_other_types():
+    """a node declares another type than what the resource holds"""
+    raw, out = tf.raw_ops, []
+    queue = raw.FIFOQueueV2(component_types=[tf.float64])
+    stack = raw.StackV2(max_size=-1, elem_type=tf.float32)
+    sums = raw.ConditionalAccumulator(dtype=tf.float32, shape=[])
+    barrier = raw.Barrier(component_types=[tf.float32], shapes=[[]])
+    optional = raw.OptionalFromValue(components=[tf.constant(1.5)])
+    cases = [(raw.QueueEnqueueV2(handle=queue, components=[tf.constant(1.5, tf.float64)]), lambda: raw.QueueDequeueV2(handle=queue, component_types=[tf.string])[0]),
+             (raw.StackPushV2(handle=stack, elem=tf.constant(1.5)), lambda: raw.StackPopV2(handle=stack, elem_type=tf.string)),
+             (raw.AccumulatorApplyGradient(handle=sums, local_step=0, gradient=tf.constant(1.5)), lambda: raw.AccumulatorTakeGradient(handle=sums, num_required=1, dtype=tf.float64)),
+             (raw.BarrierInsertMany(handle=barrier, keys=[b"k"], values=[1.5], component_index=0),
+              lambda: raw.BarrierTakeMany(handle=barrier, num_elements=1, component_types=[tf.string]).values[0]),
+             (tf.no_op(), lambda: raw.OptionalGetValue(optional=optional, output_types=[tf.string], output_shapes=[[]])[0])]
+    for fill, take in cases:
+        with tf.control_dependencies([fill]):
+            value = tf.identity(take())
+        with tf.Session(TARGET) as s:
+            out.append(error_of(lambda: s.run(value))[0])
+    return out
+
+
+def queue_of_many_components():
+    queue = tf.FIFOQueue(3, [tf.int32] * 100, shapes=[[]] * 100)
+    with tf.control_dependencies([queue.enqueue(list(range(100)))]):
+        row = queue.dequeue()
+    with tf.Session(TARGET) as s:
+        return plain(s.run(row))
+
+
+def staging_map_out_of_order():
+    keys, out = [5, -3, 9, 0, 7, 2, 8, 1], []
+    raw = tf.raw_ops
+    key = tf.placeholder(tf.int64, [])
+    put = raw.OrderedMapStage(key=key, indices=[0], values=[key * 2], dtypes=[tf.int64], shared_name="m")
+    take = raw.OrderedMapUnstageNoKey(indices=[0], dtypes=[tf.int64], shared_name="m")
+    take_key = raw.OrderedMapUnstage(key=key, indices=[0], dtypes=[tf.int64], shared_name="m")
+    with tf.Session(TARGET) as s:
+        for k in keys:
+            s.run(put, {key: k})
+        out.append(plain(s.run(take_key, {key: 7})))
+        out += [plain(s.run(take)) for _ in range(3)]
+        s.run(put, {key: -9})
+        return out + [plain(s.run(take)) for _ in range(5)]
+
+
 if __name__ == "__main__":
     answer_each(forget)
