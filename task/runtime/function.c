@@ -70,6 +70,12 @@ int function_from_graph(struct runtime *rt, const struct step *s, struct mu_span
 	return function_of(rt, s, body, "of a GraphDef", out, err);
 }
 
+void function_share_state(struct function *f, const struct step *s, const char *name)
+{
+	if (s && step_frame(s))
+		step_share_session(s, f->executor, name);
+}
+
 void function_free(struct function *f)
 {
 	if (!f)

@@ -31,6 +31,9 @@ int function_new(struct runtime *rt, const struct step *s, const struct mu_func 
 /* Compiles a GraphDef, whose _Retval nodes are the outputs. */
 int function_from_graph(struct runtime *rt, const struct step *s, struct mu_span graph_def,
 			struct function **out, struct mu_err *err);
+/* If s runs a function, f shares kernel state with others of its name that the function's calls
+ * make: a random generator continues in the next call.  Before the first call of f. */
+void function_share_state(struct function *f, const struct step *s, const char *name);
 void function_free(struct function *f);
 unsigned function_outputs(const struct function *f);
 /* Runs the function and blocks.  Must not be called on a thread of the compute pool, which the body

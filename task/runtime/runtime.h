@@ -77,6 +77,9 @@ const char *step_container(const struct step *s); /* the default of the attribut
 /* The container for kernel state.  It is cleared when the session is closed; without a session,
  * when the executor is freed. */
 const char *step_session(const struct step *s);
+/* Sets a session for e, before its first step, within that of the step's executor.  Executors of one
+ * name share kernel state there. */
+void step_share_session(const struct step *s, struct executor *e, const char *name);
 /* A container that is cleared at the end of the step. */
 const char *step_own_container(struct step *s);
 

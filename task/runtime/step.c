@@ -80,6 +80,11 @@ const char *step_session(const struct step *s)
 	return e->session;
 }
 
+void step_share_session(const struct step *s, struct executor *e, const char *name)
+{
+	e->session = mu_xasprintf("%s%c%s", step_session(s), RESOURCES_WITHIN, name);
+}
+
 const char *step_own_container(struct step *s)
 {
 	static _Atomic unsigned long long next_id;

@@ -66,6 +66,7 @@ static int take_functions(struct kernel_call *c, struct dataset *d, struct mu_er
 		d->f[i].from = at;
 		at += d->f[i].n;
 		MU_RETURN_IF_ERROR(function_new(c->runtime, c->step, f->func, &d->f[i].f, err));
+		function_share_state(d->f[i].f, c->step, f->func->name);
 	}
 	return 0;
 }

@@ -299,6 +299,18 @@ def over(op, **inputs):
     return dataset_ops._VariantDataset(d, tf.TensorSpec([], tf.int64))
 
 
+def drawn():
+    draw = lambda *_: tf.random.uniform([], seed=3)
+    inner = lambda *_: data.range(2).map(draw)
+    yield "random numbers in each epoch", data.range(2).map(draw).repeat(2)
+    yield "random numbers in datasets of a function", data.range(3).flat_map(inner)
+    yield "random numbers two functions deep", data.range(2).flat_map(lambda x: data.range(2).flat_map(inner))
+    yield "random numbers in datasets side by side", data.range(4).interleave(inner, cycle_length=2)
+    yield "random numbers in windows", data.range(6).window(2).flat_map(lambda w: w.map(draw))
+    yield "random numbers in groups", data.range(6).apply(more.group_by_window(lambda x: x % 2, lambda _, d: d.map(draw).batch(3), 3))
+    yield "random numbers of reductions", data.range(3).map(lambda x: data.range(2).reduce(0.0, lambda a, _: a + draw()))
+
+
 def sleeps():
     yield "sleeps", over(tf.raw_ops.SleepDataset, sleep_microseconds=1000)
     yield "sleeps by an old name", over(tf.raw_ops.ExperimentalSleepDataset, sleep_microseconds=1)
@@ -318,4 +330,4 @@ def extremes():
 
 
 if __name__ == "__main__":
-    drain_all(files, functions, orders, shapes, caches, writers, sparse, ragged, tables, parsed, sleeps, extremes)
+    drain_all(files, functions, orders, shapes, caches, writers, sparse, ragged, tables, parsed, drawn, sleeps, extremes)
