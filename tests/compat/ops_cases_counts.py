@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from ops_cases import Case, D, F, I, L, i32, ints, real, scalar
+from ops_cases import Case, D, F, I, L, i32, ints, real, rng, scalar
 
 
 def counts():
@@ -25,6 +25,15 @@ def counts():
                                                "nbins": scalar(n)})
         yield Case("HistogramFixedWidth", {"values": ints(t, 4), "value_range": np.array([5, 5], t),
                                            "nbins": scalar(3)}, {"dtype": tf.int64})
+    # without the limits of bins between reals: TensorFlow puts some of them into the bin above
+    ranges = {F: [(0.1, 0.7), (-1e30, 1e30), (3, 3.0001)], D: [(0.1, 0.7), (-1e300, 1e300)], I: [(-7, 90), (-2**30, 2**30 - 1), (0, 2**31 - 1)],
+              L: [(-7, 90), (-2**40, 2**41), (-2**61, 2**61)]}  # it crashes for 2**60 and 2**60 + 9
+    for t, pairs in ranges.items():
+        for low, high in pairs:
+            middle = low + (high - low) * rng.uniform(size=3000) if t in (F, D) else low + rng.randint(0, high - low, 3000, dtype=np.int64)
+            values = np.concatenate([middle.astype(t), np.array([low, high, low - 1, high - 1, low + 1], t)])
+            for n, dtype in ((7, tf.int32), (30, tf.int64), (1, tf.int32)):
+                yield Case("HistogramFixedWidth", {"values": values, "value_range": np.array([low, high], t), "nbins": scalar(n)}, {"dtype": dtype})
     for t in (np.int8, np.int16, I, L, np.uint8, np.uint16):
         yield Case("PopulationCount", {"x": np.array([0, 1, 7, 100, -1 if np.iinfo(t).min else 255], t)})
 
