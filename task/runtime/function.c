@@ -72,7 +72,7 @@ int function_from_graph(struct runtime *rt, const struct step *s, struct mu_span
 
 void function_share_state(struct function *f, const struct step *s, const char *name)
 {
-	if (s && step_frame(s))
+	if (s && step_call_frame(s))
 		step_share_session(s, f->executor, name);
 }
 
