@@ -183,7 +183,7 @@ static int check_values(const struct kernel_call *c, const struct barrier *b, un
 	return 0;
 }
 
-/* The element that a key has element_added, or begins now. */
+/* The key's element, created if it is new. */
 static int barrier_part_of(struct barrier_insert *in, struct mu_span key, struct mu_tensor **out,
 			   struct mu_err *err)
 {

@@ -444,7 +444,7 @@ static int batch_join(struct batch_call *call, struct mu_err *err)
 }
 
 /* The rows of a call in each output. */
-static int batch_hand_out(const struct batch_call *call, struct mu_err *err)
+static int output_rows(const struct batch_call *call, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(call->w.c->node, "Tout");
 	const struct batch *t = call->batch;
@@ -463,7 +463,7 @@ static int batch_hand_out(const struct batch_call *call, struct mu_err *err)
 }
 
 /* The last call of a Batch gets all rows, the other calls get none. */
-static int batch_hand_out_all(const struct batch_call *call, struct mu_err *err)
+static int output_all_rows(const struct batch_call *call, struct mu_err *err)
 {
 	const struct batch *t = call->batch;
 	struct kernel_call *c = call->w.c;
@@ -495,8 +495,7 @@ static bool batch_call_try(struct waiter *w)
 		return false;
 	w->err = call->batch->err;
 	if (w->err.code == MU_OK)
-		(mu_node_attr(w->c->node, "f") ? batch_hand_out : batch_hand_out_all)(call,
-										      &w->err);
+		(mu_node_attr(w->c->node, "f") ? output_rows : output_all_rows)(call, &w->err);
 	return true;
 }
 

@@ -19,7 +19,7 @@ struct mutex {
 struct mutex_lock_object {
 	struct mu_object object;
 	struct mutex *mutex; /* a reference */
-	bool owns_mutex;     /* the call got the mutex; hold_free releases it */
+	bool owns_mutex;     /* the call got the mutex; lock_object_free releases it */
 };
 
 /* ---- the mutex ---- */
@@ -67,7 +67,7 @@ static void mutex_release(void *arg)
 	((struct mutex *)arg)->held = false;
 }
 
-static void hold_free(struct mu_object *o)
+static void lock_object_free(struct mu_object *o)
 {
 	struct mutex_lock_object *h = MU_CONTAINER(o, struct mutex_lock_object, object);
 
@@ -77,7 +77,7 @@ static void hold_free(struct mu_object *o)
 	free(h);
 }
 
-static const struct mu_object_type hold_type = {.name = "mutex lock", .free = hold_free};
+static const struct mu_object_type hold_type = {.name = "mutex lock", .free = lock_object_free};
 
 struct lock_wait {
 	struct waiter w;

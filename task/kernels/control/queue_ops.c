@@ -230,7 +230,7 @@ static bool enqueue_try(struct waiter *w)
 			w->owner->name);
 		return true;
 	}
-	for (; t->done < t->want && queue_free_slots(t->q) > 0; t->done++, w->moved = true)
+	for (; t->done < t->want && queue_free_slots(t->q) > 0; t->done++, w->made_progress = true)
 		if (queue_push_one(t, &w->err))
 			return true;
 	return t->done == t->want;
@@ -373,7 +373,7 @@ static bool dequeue_try(struct waiter *w)
 	if (n > 0) {
 		size_t each = q->spec.n * sizeof *t->items;
 		t->items = mu_xrealloc(t->items, (size_t)(t->done + n) * each);
-		w->moved = true;
+		w->made_progress = true;
 		for (; n > 0; n--, t->done++)
 			queue_pop(q, &t->items[t->done * q->spec.n]);
 	}

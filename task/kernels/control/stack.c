@@ -40,7 +40,7 @@ static struct resource *stack_create(void *arg, struct mu_err *err)
 
 static int stack_make(struct kernel_call *c, struct mu_err *err)
 {
-	static _Atomic unsigned long long made;
+	static _Atomic unsigned long long next_id;
 	const char *container = c->step ? step_own_container(c->step) : "";
 	struct stack spec = {.dtype = args_attr_type(c->node, "elem_type", MU_FLOAT)};
 	struct resource *r;
@@ -49,7 +49,7 @@ static int stack_make(struct kernel_call *c, struct mu_err *err)
 	if (c->n_in)
 		MU_RETURN_IF_ERROR(args_int(c, 0, &spec.max, err));
 	MU_AUTO_FREE char *name =
-	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
+	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&next_id, 1));
 	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name,
 						    &stack_type, stack_create, &spec, &r, err));
 	resource_unref(r);

@@ -398,8 +398,9 @@ static void tensor_array_pile_free(struct held_tensors *p)
 	free(p->items);
 }
 
-static int take_pile(struct kernel_call *c, struct tensor_array *a, const struct mu_tensor *indices,
-		     struct held_tensors *p, struct mu_err *err)
+static int array_collect(struct kernel_call *c, struct tensor_array *a,
+			 const struct mu_tensor *indices, struct held_tensors *p,
+			 struct mu_err *err)
 {
 	int64_t n = indices ? indices->shape.count : a->sums ? a->n_split : a->n;
 	int rc = 0;
@@ -460,7 +461,7 @@ static int tensor_array_gather(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
-	MU_RETURN_IF_ERROR(take_pile(c, a, c->n_in > 2 ? kernel_in(c, 1) : NULL, &p, err));
+	MU_RETURN_IF_ERROR(array_collect(c, a, c->n_in > 2 ? kernel_in(c, 1) : NULL, &p, err));
 	const struct mu_pshape *element = &a->element;
 	if (element->rank < 0 && shape && shape->kind == MU_ATTR_SHAPE)
 		element = shape->shape;
@@ -475,7 +476,7 @@ static int tensor_array_concat(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out, *lengths;
 
 	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
-	MU_RETURN_IF_ERROR(take_pile(c, a, NULL, &p, err));
+	MU_RETURN_IF_ERROR(array_collect(c, a, NULL, &p, err));
 	MU_RETURN_IF_ERROR(tensor_array_join(
 	    c, &p, a->dtype, false,
 	    shape && shape->kind == MU_ATTR_SHAPE ? shape->shape : &(struct mu_pshape){.rank = -1},

@@ -358,9 +358,9 @@ static void pile_free(struct held_tensors *p)
 }
 
 /* Elements at these places (NULL: all, in order), each of this shape or not set. */
-static int pile_up(struct kernel_call *c, const struct list *l, const struct mu_tensor *at,
-		   const struct mu_shape *each, int64_t n, struct held_tensors *p,
-		   struct mu_err *err)
+static int list_collect(struct kernel_call *c, const struct list *l, const struct mu_tensor *at,
+			const struct mu_shape *each, int64_t n, struct held_tensors *p,
+			struct mu_err *err)
 {
 	int rc = 0;
 
@@ -397,7 +397,7 @@ static int stack_rows(struct kernel_call *c, const struct list *l, unsigned shap
 
 	MU_RETURN_IF_ERROR(list_whole_shape(c, shape_in, l, at, &each, err));
 	MU_RETURN_IF_ERROR(mu_shape_append(&all, each.rank, each.dim, err));
-	MU_RETURN_IF_ERROR(pile_up(c, l, at, &each, n, &p, err));
+	MU_RETURN_IF_ERROR(list_collect(c, l, at, &each, n, &p, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, l->type, &all, &out, err));
 	return move_join(out, p.items, n, each.count, err);
 }

@@ -169,7 +169,7 @@ static int unbatch_join(struct unbatch_call *call, struct mu_err *err)
 		remove_piece(u, call->id);
 	else if (u->timer)
 		mu_timer_add(u->timer, (long)timeout_ms, unbatch_timeout, u);
-	call->w.moved = true;
+	call->w.made_progress = true;
 	return rc;
 }
 
@@ -213,7 +213,7 @@ static int gradient_join(struct unbatch_call *call, struct mu_err *err)
 	if (find_piece(call->u, call->id))
 		return mu_invalid(err, "Two runs with the same batch key.");
 	add_piece(call->u, call->id, kernel_in(c, 2), INT64_MAX);
-	call->joined = call->w.moved = true;
+	call->joined = call->w.made_progress = true;
 	return kernel_in(c, 0)->shape.count && !kernel_in(c, 1)->shape.count
 		   ? mu_invalid(err, "batch_index is empty while the tensor isn't.")
 		   : 0;

@@ -50,8 +50,8 @@ static struct waiter *wait_queue_serve(struct wait_queue *q)
 {
 	struct waiter *done = NULL, **last = &done;
 
-	for (bool moved = true; moved;) {
-		moved = false;
+	for (bool made_progress = true; made_progress;) {
+		made_progress = false;
 		for (int i = 0; i < WAIT_KINDS; i++)
 			for (struct waiter *w = q->queues[i].head, *next; w; w = next) {
 				next = w->next;
@@ -61,11 +61,11 @@ static struct waiter *wait_queue_serve(struct wait_queue *q)
 					w->next = NULL;
 					*last = w;
 					last = &w->next;
-					moved = true;
+					made_progress = true;
 					continue;
 				}
-				moved = moved || w->moved;
-				w->moved = false;
+				made_progress = made_progress || w->made_progress;
+				w->made_progress = false;
 				if (i != WAIT_PEEK)
 					break;
 			}

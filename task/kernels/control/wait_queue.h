@@ -25,10 +25,10 @@ struct waiter {
 	struct resource *owner; /* a reference to the resource that the wait queue is part of */
 	const char *what;       /* "Dequeue": for the error when it is cancelled */
 	/* Called with the lock.  Returns true when the call has ended, with err set if it failed.
-	 * A call that has done a part of its work sets `moved`, so that the other queues are tried
-	 * again. */
+	 * A call that has done a part of its work sets `made_progress`, so that the other queues
+	 * are tried again. */
 	bool (*try)(struct waiter *w);
-	bool moved;
+	bool made_progress;
 	/* (optional) Called without the lock when try has ended the wait without an error, in place
 	 * of kernel_finish: the call goes on, w does not. */
 	void (*resume)(struct waiter *w);

@@ -62,7 +62,7 @@ static int filter_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 
 /* ---- a dataset for each element: one after the other, or several interleaved ---- */
 
-enum { OURS_TO_CHOOSE = -1, MOST_TURNS = 65536 };
+enum { AUTOTUNE = -1, MAX_CYCLE_LENGTH = 65536 };
 struct slot {
 	struct dataset_iterator *it; /* NULL: none has begun */
 	struct mu_tensor *of; /* the element that its dataset was made of, for the saved state */
@@ -71,7 +71,7 @@ struct slot {
 struct cycle {
 	struct slot *slot;
 	int64_t n, at, taken; /* slots, the current one, elements it has given in its block */
-	bool dry;
+	bool input_exhausted;
 };
 
 static int interleave_open(struct dataset_iterator *it, struct mu_err *err)
@@ -79,9 +79,10 @@ static int interleave_open(struct dataset_iterator *it, struct mu_err *err)
 	struct cycle *t = it->state;
 	int64_t n = it->d->kind->n_scalars ? dataset_number(it->d, 0) : 1;
 
-	if (n == OURS_TO_CHOOSE)
+	if (n == AUTOTUNE)
 		n = sysconf(_SC_NPROCESSORS_ONLN);
-	if (n < 1 || n > MOST_TURNS || (it->d->kind->n_scalars && dataset_number(it->d, 1) < 1))
+	if (n < 1 || n > MAX_CYCLE_LENGTH ||
+	    (it->d->kind->n_scalars && dataset_number(it->d, 1) < 1))
 		return mu_invalid(err, "`cycle_length` and `block_length` must be > 0");
 	t->n = n;
 	t->slot = MU_NEW_ARRAY(struct slot, (size_t)n);
@@ -131,11 +132,11 @@ static int open_slot(struct dataset_iterator *it, struct cycle *t, struct mu_err
 
 	if (t->slot[t->at].it)
 		return 1;
-	if (t->dry)
+	if (t->input_exhausted)
 		return 0;
 	of = MU_NEW_ARRAY(struct mu_tensor, it->d->in[0]->n_out + 1);
 	if ((rc = dataset_next_mapped(it, 0, &result, 1, of, err)) <= 0) {
-		t->dry = rc == 0;
+		t->input_exhausted = rc == 0;
 		free(of);
 		return rc;
 	}
@@ -230,7 +231,7 @@ static int interleave_serialize(struct dataset_iterator *it, struct serializer *
 	struct cycle *t = it->state;
 	int64_t n = t->n;
 
-	MU_RETURN_IF_ERROR(serialize_number(ser, &n, 1, MOST_TURNS, err));
+	MU_RETURN_IF_ERROR(serialize_number(ser, &n, 1, MAX_CYCLE_LENGTH, err));
 	if (n != t->n) { /* just opened: no slot has begun */
 		free(t->slot);
 		t->slot = MU_NEW_ARRAY(struct slot, (size_t)n);
@@ -238,7 +239,7 @@ static int interleave_serialize(struct dataset_iterator *it, struct serializer *
 	}
 	MU_RETURN_IF_ERROR(serialize_number(ser, &t->at, 0, n - 1, err));
 	MU_RETURN_IF_ERROR(serialize_number(ser, &t->taken, 0, INT64_MAX - 1, err));
-	MU_RETURN_IF_ERROR(serialize_flag(ser, &t->dry, err));
+	MU_RETURN_IF_ERROR(serialize_flag(ser, &t->input_exhausted, err));
 	for (int64_t i = 0; i < n; i++)
 		MU_RETURN_IF_ERROR(slot_serialize(it, &t->slot[i], ser, err));
 	return 0;

@@ -367,7 +367,7 @@ static int64_t empty_or_unknown(const struct dataset *d, int64_t n)
 	return n == 0 ? 0 : UNKNOWN_CARDINALITY;
 }
 
-/* ---- errors passed over; a number of elements insisted on ---- */
+/* ---- ignore_errors and assert_cardinality ---- */
 
 static int ignore_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {

@@ -16,7 +16,7 @@ enum { LONGEST = 1 << 30 }; /* bytes of a line, of a read, of a skipped part */
 
 /* Parameters: the names come first, how they are packed second or, with pieces, last. */
 enum { FILE_NAMES, FILE_COMPRESSION, N_FILE, FILE_OFFSETS };
-enum { PIECE_HEAD = 1, PIECE_BYTES, PIECE_FOOT, PIECE_BUFFER, PIECE_COMPRESSION };
+enum { RECORD_HEADER = 1, RECORD_BYTES, RECORD_FOOTER, RECORD_BUFFER, RECORD_COMPRESSION };
 
 int files_check(const struct dataset *d, unsigned compression, struct mu_err *err)
 {
@@ -160,14 +160,14 @@ int files_serialize(struct dataset_iterator *it, const struct file_format *k, un
 		    struct serializer *ser, struct mu_err *err)
 {
 	struct files *f = it->state;
-	bool in_hand = f->name != NULL;
-	int64_t at = in_hand ? ftello(f->file) : 0;
+	bool is_open = f->name != NULL;
+	int64_t at = is_open ? ftello(f->file) : 0;
 	MU_AUTO_BUF ahead = {0};
 	int rc = serialize_number(ser, &f->at, 0, it->d->params[FILE_NAMES].shape.count, err);
 
 	if (at < 0)
 		return files_fail_errno(f, err);
-	if (rc || (rc = serialize_flag(ser, &in_hand, err)) || !in_hand ||
+	if (rc || (rc = serialize_flag(ser, &is_open, err)) || !is_open ||
 	    (rc = serialize_number(ser, &at, 0, INT64_MAX, err)) ||
 	    (rc = serialize_bytes(ser, serializer_is_reading(ser) ? &ahead : &f->ahead, err)) ||
 	    !serializer_is_reading(ser))
@@ -260,7 +260,7 @@ static int64_t piece_number(const struct dataset *d, unsigned i)
 
 static unsigned piece_compression(const struct dataset *d)
 {
-	return d->n_params > PIECE_COMPRESSION ? PIECE_COMPRESSION : 0;
+	return d->n_params > RECORD_COMPRESSION ? RECORD_COMPRESSION : 0;
 }
 
 static int check_pieces(struct dataset *d, struct mu_err *err)
@@ -268,14 +268,14 @@ static int check_pieces(struct dataset *d, struct mu_err *err)
 	static const struct {
 		const char *name;
 		int64_t least;
-	} numbers[] = {[PIECE_HEAD] = {"header_bytes", 0},
-		       [PIECE_BYTES] = {"record_bytes", 1},
-		       [PIECE_FOOT] = {"footer_bytes", 0},
-		       [PIECE_BUFFER] = {"buffer_size", 0}};
+	} numbers[] = {[RECORD_HEADER] = {"header_bytes", 0},
+		       [RECORD_BYTES] = {"record_bytes", 1},
+		       [RECORD_FOOTER] = {"footer_bytes", 0},
+		       [RECORD_BUFFER] = {"buffer_size", 0}};
 
-	if (d->n_params < PIECE_COMPRESSION)
+	if (d->n_params < RECORD_COMPRESSION)
 		return mu_invalid(err, "%s lacks inputs", d->op);
-	for (unsigned i = PIECE_HEAD; i < PIECE_COMPRESSION; i++) {
+	for (unsigned i = RECORD_HEADER; i < RECORD_COMPRESSION; i++) {
 		const struct mu_tensor *t = &d->params[i];
 		if (t->shape.count != 1 || t->dtype != MU_INT64)
 			return mu_invalid(err, "`%s` must be one int64", numbers[i].name);
@@ -313,21 +313,22 @@ static int fail_body_length(const struct dataset_iterator *it, long long body, s
 			  "Excluding the header (%lld bytes) and footer (%lld bytes), input file "
 			  "\"%.80s\" has body length %lld bytes, which is not an exact multiple of "
 			  "the record length (%lld bytes).",
-			  (long long)piece_number(it->d, PIECE_HEAD),
-			  (long long)piece_number(it->d, PIECE_FOOT), f->name, body,
-			  (long long)piece_number(it->d, PIECE_BYTES));
+			  (long long)piece_number(it->d, RECORD_HEADER),
+			  (long long)piece_number(it->d, RECORD_FOOTER), f->name, body,
+			  (long long)piece_number(it->d, RECORD_BYTES));
 }
 
 static int begin_pieces(struct dataset_iterator *it, struct mu_err *err)
 {
-	int64_t head = piece_number(it->d, PIECE_HEAD), foot = piece_number(it->d, PIECE_FOOT);
+	int64_t head = piece_number(it->d, RECORD_HEADER),
+		foot = piece_number(it->d, RECORD_FOOTER);
 	struct files *f = it->state;
 	struct stat st;
 
 	mu_buf_clear(&f->ahead);
 	if (fileno(f->file) >= 0 && !fstat(fileno(f->file), &st)) { /* it is not packed */
 		int64_t body = st.st_size - head - foot;
-		if (body < 0 || body % piece_number(it->d, PIECE_BYTES))
+		if (body < 0 || body % piece_number(it->d, RECORD_BYTES))
 			return fail_body_length(it, body, err);
 	}
 	MU_RETURN_IF_ERROR(read_ahead(f, head, err));
@@ -337,7 +338,7 @@ static int begin_pieces(struct dataset_iterator *it, struct mu_err *err)
 
 static int piece_item(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t piece = piece_number(it->d, PIECE_BYTES), foot = piece_number(it->d, PIECE_FOOT);
+	int64_t piece = piece_number(it->d, RECORD_BYTES), foot = piece_number(it->d, RECORD_FOOTER);
 	struct files *f = it->state;
 	size_t before = f->ahead.len;
 

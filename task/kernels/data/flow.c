@@ -183,11 +183,11 @@ static int repeat_open(struct dataset_iterator *it, struct mu_err *err)
 /* For ever, when the count is below zero, but not when a whole round brings nothing. */
 static int repeat_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t rounds = dataset_number(it->d, 0);
+	int64_t repetitions = dataset_number(it->d, 0);
 	struct count *n = it->state;
 	int rc;
 
-	while (rounds < 0 || n->at < rounds) {
+	while (repetitions < 0 || n->at < repetitions) {
 		if (!it->input && (rc = dataset_iterator_open_input(it, err)))
 			return rc;
 		if ((rc = dataset_iterator_next(it->input, out, err))) {
@@ -196,7 +196,7 @@ static int repeat_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 		}
 		dataset_iterator_close_input(it);
 		n->at++;
-		if (rounds < 0 && !n->any)
+		if (repetitions < 0 && !n->any)
 			return 0;
 		n->any = false;
 	}
@@ -381,8 +381,8 @@ static int cache_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 	return rc;
 }
 
-static int kept_serialize(struct cache *k, unsigned n_out, struct serializer *ser,
-			  struct mu_err *err)
+static int cached_elements_serialize(struct cache *k, unsigned n_out, struct serializer *ser,
+			   struct mu_err *err)
 {
 	int64_t n = k->n;
 	int rc = serialize_number(ser, &n, 0, INT64_MAX, err);
@@ -406,7 +406,7 @@ static int cache_serialize(struct dataset_iterator *it, struct serializer *ser, 
 
 	MU_RETURN_IF_ERROR(count_serialize(it, ser, err));
 	pthread_mutex_lock(&k->lock);
-	rc = kept_serialize(k, it->d->n_out, ser, err);
+	rc = cached_elements_serialize(k, it->d->n_out, ser, err);
 	pthread_mutex_unlock(&k->lock);
 	return rc;
 }
@@ -445,13 +445,15 @@ static int64_t auto_shard_cardinality(const struct dataset *d, int64_t n)
 
 static int64_t repeat_cardinality(const struct dataset *d, int64_t n)
 {
-	int64_t rounds = dataset_number(d, 0), all;
+	int64_t repetitions = dataset_number(d, 0), all;
 
-	if (rounds == 0 || n == 0)
+	if (repetitions == 0 || n == 0)
 		return 0;
-	if (rounds < 0 || n == INFINITE_CARDINALITY)
+	if (repetitions < 0 || n == INFINITE_CARDINALITY)
 		return INFINITE_CARDINALITY;
-	return n < 0 ? n : __builtin_mul_overflow(n, rounds, &all) ? INFINITE_CARDINALITY : all;
+	return n < 0                                          ? n
+	       : __builtin_mul_overflow(n, repetitions, &all) ? INFINITE_CARDINALITY
+							      : all;
 }
 
 /* The smallest cardinality among the finite inputs. */

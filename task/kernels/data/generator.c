@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A dataset that three functions make: one gives a state, one an element from it, and ends with
- * OUT_OF_RANGE, one lets go of the state.  Strategies draw from another dataset's iterator by it.
+ * OUT_OF_RANGE, one releases the state.  Strategies draw from another dataset's iterator by it.
  */
 
 #include "task/kernels/data/dataset.h"
@@ -21,8 +21,8 @@ static int check_generator(struct dataset *d, struct mu_err *err)
 }
 
 /* A function of the state, which stays. */
-static int of_state(struct dataset_iterator *it, unsigned which, struct mu_tensor *out,
-		    unsigned n_out, struct mu_err *err)
+static int call_with_state(struct dataset_iterator *it, unsigned which, struct mu_tensor *out,
+			   unsigned n_out, struct mu_err *err)
 {
 	struct generator *g = it->state;
 	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, g->n + 1);
@@ -43,7 +43,7 @@ static int generator_finish(struct dataset_iterator *it, struct mu_err *err)
 		return 0;
 	g->ended = true;
 
-	MU_RETURN_IF_ERROR(of_state(it, END, out, n, err));
+	MU_RETURN_IF_ERROR(call_with_state(it, END, out, n, err));
 	element_drop(out, n);
 	return 0;
 }
@@ -61,7 +61,7 @@ static int generator_next(struct dataset_iterator *it, struct mu_tensor *out, st
 		g->n = n;
 		g->started = true;
 	}
-	rc = of_state(it, NEXT, out, it->d->n_out, err);
+	rc = call_with_state(it, NEXT, out, it->d->n_out, err);
 	if (rc == -MU_OUT_OF_RANGE)
 		return generator_finish(it, err);
 	return rc ? rc : 1;

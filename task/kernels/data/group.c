@@ -10,7 +10,7 @@
 
 /* ---- windows ---- */
 
-enum { WINDOW_SIZE, WINDOW_SHIFT, WINDOW_STRIDE, WINDOW_WHOLE };
+enum { WINDOW_SIZE, WINDOW_SHIFT, WINDOW_STRIDE, WINDOW_DROP_REMAINDER };
 
 struct window {
 	struct element_list list;
@@ -115,14 +115,14 @@ static int window_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 {
 	int64_t shift = dataset_number(it->d, WINDOW_SHIFT), span = window_span(it->d);
 	int64_t stride = dataset_number(it->d, WINDOW_STRIDE);
-	bool batch = it->d->kind->n_scalars <= WINDOW_WHOLE;
-	bool whole = batch || dataset_number(it->d, WINDOW_WHOLE);
+	bool batch = it->d->kind->n_scalars <= WINDOW_DROP_REMAINDER;
+	bool drop_remainder = batch || dataset_number(it->d, WINDOW_DROP_REMAINDER);
 	struct window *w = it->state;
 	int rc = fill_window(it, span, err);
 
 	if (rc < 0)
 		return rc;
-	if (!w->list.n || (whole && w->list.n < span))
+	if (!w->list.n || (drop_remainder && w->list.n < span))
 		return 0;
 	int64_t n = 1 + (w->list.n - 1) / stride;
 	rc = (batch ? window_batch : window_elements)(it, n, stride, out, err);
@@ -140,7 +140,7 @@ static int window_serialize(struct dataset_iterator *it, struct serializer *ser,
 	return serialize_element_list(ser, &w->list, it->d->n_out, err);
 }
 
-/* ---- groups by window: a dataset is made of each group that is full, and gone through ---- */
+/* ---- groups by window: a dataset is made of each group that is full, and iterated ---- */
 
 enum { KEY_F, REDUCE_F, SIZE_F };                /* of groups by window */
 enum { INIT_F = 1, REDUCE_STATE_F, FINALIZE_F }; /* of groups by reducer */
@@ -499,11 +499,12 @@ static int reducers_next(struct dataset_iterator *it, struct mu_tensor *out, str
 static int64_t window_cardinality(const struct dataset *d, int64_t n)
 {
 	int64_t shift = dataset_number(d, WINDOW_SHIFT), span = window_span(d);
-	bool whole = d->kind->n_scalars <= WINDOW_WHOLE || dataset_number(d, WINDOW_WHOLE);
+	bool drop_remainder =
+	    d->kind->n_scalars <= WINDOW_DROP_REMAINDER || dataset_number(d, WINDOW_DROP_REMAINDER);
 
 	if (n <= 0)
 		return n;
-	return !whole ? (n - 1) / shift + 1 : n < span ? 0 : (n - span) / shift + 1;
+	return !drop_remainder ? (n - 1) / shift + 1 : n < span ? 0 : (n - span) / shift + 1;
 }
 
 #define WINDOW                                                                                     \

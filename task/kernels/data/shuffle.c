@@ -52,7 +52,7 @@ struct seeds {
 enum { BUFFER_SIZE, SEED, SEED2, COUNT };
 enum { MOST_ROUNDS_AHEAD = 3 }; /* however large the buffer is */
 
-static int64_t rounds_of(const struct dataset *d)
+static int64_t epochs_of(const struct dataset *d)
 {
 	return d->kind->n_scalars > COUNT ? dataset_number(d, COUNT) : 1;
 }
@@ -82,9 +82,9 @@ static int init_seeds(struct dataset *d, unsigned first, struct mu_err *err)
 static int check_shuffle(struct dataset *d, struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(init_seeds(d, SEED, err));
-	if (rounds_of(d) < 1 && rounds_of(d) != -1)
+	if (epochs_of(d) < 1 && epochs_of(d) != -1)
 		return mu_invalid(err, "count must be greater than zero or equal to -1.");
-	if (dataset_number(d, BUFFER_SIZE) == UNKNOWN_CARDINALITY && rounds_of(d) != 1)
+	if (dataset_number(d, BUFFER_SIZE) == UNKNOWN_CARDINALITY && epochs_of(d) != 1)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "buffer_size UNKNOWN_CARDINALITY with repeats in the same op");
 	if (dataset_number(d, BUFFER_SIZE) < 1 &&
@@ -183,7 +183,7 @@ static void shuffle_reserve(struct shuffle *w, int64_t at, int64_t size, unsigne
 static int shuffle_fill(struct dataset_iterator *it, struct shuffle *w, int64_t size,
 			struct mu_err *err)
 {
-	int64_t most = rounds_of(it->d);
+	int64_t most = epochs_of(it->d);
 	unsigned n = it->d->n_out;
 	int rc;
 
@@ -284,7 +284,7 @@ static int shuffle_serialize(struct dataset_iterator *it, struct serializer *ser
 
 static int64_t shuffle_cardinality(const struct dataset *d, int64_t n)
 {
-	int64_t rounds = rounds_of(d), total;
+	int64_t rounds = epochs_of(d), total;
 
 	if (n == UNKNOWN_CARDINALITY || n == 0 || rounds == 0)
 		return rounds == 0 ? 0 : n;

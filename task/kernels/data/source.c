@@ -6,14 +6,15 @@
 
 /* ---- tensors ---- */
 
-struct place {
+struct position {
 	int64_t at;
 };
 
-/* A range's place is any number. */
-static int place_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
+/* A range's position is any number. */
+static int position_serialize(struct dataset_iterator *it, struct serializer *ser,
+			      struct mu_err *err)
 {
-	struct place *p = it->state;
+	struct position *p = it->state;
 
 	return serialize_number(ser, &p->at, it->d->kind->open ? INT64_MIN : 0, INT64_MAX, err);
 }
@@ -27,7 +28,7 @@ static int check_components(struct dataset *d, struct mu_err *err)
 
 static int tensor_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct place *p = it->state;
+	struct position *p = it->state;
 
 	if (p->at)
 		return 0;
@@ -53,7 +54,7 @@ static int check_slices(struct dataset *d, struct mu_err *err)
 
 static int slice_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct place *p = it->state;
+	struct position *p = it->state;
 
 	if (p->at >= it->d->params[0].shape.dim[0])
 		return 0;
@@ -79,7 +80,7 @@ static int check_inputs(struct dataset *d, struct mu_err *err)
 
 static int input_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct place *p = it->state;
+	struct position *p = it->state;
 
 	if (p->at >= input_cardinality(it->d, 0))
 		return 0;
@@ -111,14 +112,14 @@ static void range_read(struct dataset *d, const struct mu_node *n)
 
 static int range_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	((struct place *)it->state)->at = dataset_number(it->d, 0);
+	((struct position *)it->state)->at = dataset_number(it->d, 0);
 	return 0;
 }
 
 static int range_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	int64_t stop = dataset_number(it->d, 1), step = dataset_number(it->d, 2);
-	struct place *p = it->state;
+	struct position *p = it->state;
 
 	if (step > 0 ? p->at >= stop : p->at <= stop)
 		return 0;
@@ -151,15 +152,15 @@ static int64_t range_cardinality(const struct dataset *d, int64_t n)
 }
 
 static const struct dataset_kind rows[] = {
-    {DATASET("TensorDataset"), .state_size = sizeof(struct place), .check = check_components,
-     .next = tensor_next, .cardinality = one_element, .serialize = place_serialize},
-    {DATASET("TensorSliceDataset"), .state_size = sizeof(struct place), .check = check_slices,
-     .next = slice_next, .cardinality = slice_cardinality, .serialize = place_serialize},
-    {DATASET("ListDataset WindowOp"), .state_size = sizeof(struct place), .check = check_inputs,
-     .next = input_next, .cardinality = input_cardinality, .serialize = place_serialize},
-    {DATASET("RangeDataset"), .state_size = sizeof(struct place), .n_scalars = 3,
+    {DATASET("TensorDataset"), .state_size = sizeof(struct position), .check = check_components,
+     .next = tensor_next, .cardinality = one_element, .serialize = position_serialize},
+    {DATASET("TensorSliceDataset"), .state_size = sizeof(struct position), .check = check_slices,
+     .next = slice_next, .cardinality = slice_cardinality, .serialize = position_serialize},
+    {DATASET("ListDataset WindowOp"), .state_size = sizeof(struct position), .check = check_inputs,
+     .next = input_next, .cardinality = input_cardinality, .serialize = position_serialize},
+    {DATASET("RangeDataset"), .state_size = sizeof(struct position), .n_scalars = 3,
      .shared_size = sizeof(enum mu_dtype), .read = range_read, .check = check_range,
      .open = range_open, .next = range_next, .cardinality = range_cardinality,
-     .serialize = place_serialize},
+     .serialize = position_serialize},
 };
 KERNEL_TABLE(data_source, rows)

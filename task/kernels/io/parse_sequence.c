@@ -22,7 +22,7 @@ struct list_slot {
 	enum feature_kind kind;
 	enum mu_dtype type;
 	unsigned at;
-	bool may_lack; /* a dense one that is not there is empty */
+	bool missing_allowed; /* a dense one that is not there is empty */
 	struct list_slot *next;
 	struct list *of; /* one for each example */
 };
@@ -71,10 +71,10 @@ struct request {
 };
 
 /* True if the op allows a list of this key to be missing. */
-typedef bool may_lack_fn(const struct kernel_call *c, struct mu_span key, unsigned at);
+typedef bool missing_allowed_fn(const struct kernel_call *c, struct mu_span key, unsigned at);
 
 static int request_lists(struct kernel_call *c, struct sequence *q, const struct request *a,
-			 may_lack_fn *may_lack, struct mu_err *err)
+			 missing_allowed_fn *missing_allowed, struct mu_err *err)
 {
 	const struct keys *lists = a->keys[OF_LISTS];
 
@@ -89,7 +89,7 @@ static int request_lists(struct kernel_call *c, struct sequence *q, const struct
 						.kind = (enum feature_kind)kind,
 						.type = types->types[i],
 						.at = i};
-			s->may_lack = kind != FEATURE_DENSE || may_lack(c, s->key, i);
+			s->missing_allowed = kind != FEATURE_DENSE || missing_allowed(c, s->key, i);
 			if (s->type != MU_FLOAT && s->type != MU_INT64 && s->type != MU_STRING)
 				return mu_invalid(
 				    err, "Key: %.*s.  a list is float, int64 or string, not %s",
@@ -117,7 +117,7 @@ static int check_counts(const struct kernel_call *c, const struct request *a, st
 }
 
 static int parse_sequence_request(struct kernel_call *c, struct sequence *q,
-				  const struct request *a, may_lack_fn *may_lack,
+				  const struct request *a, missing_allowed_fn *missing_allowed,
 				  struct mu_err *err)
 {
 	const struct keys *context = a->keys[OF_CONTEXT];
@@ -129,7 +129,7 @@ static int parse_sequence_request(struct kernel_call *c, struct sequence *q,
 		rc = features_add_slots(f, (enum feature_kind)kind, context[kind].k,
 					context[kind].n, names[OF_CONTEXT][kind].types,
 					mu_node_attr(c->node, names[OF_CONTEXT][kind].types), err);
-	if (rc || (rc = request_lists(c, q, a, may_lack, err)))
+	if (rc || (rc = request_lists(c, q, a, missing_allowed, err)))
 		return rc;
 	f->shapes = mu_node_attr(c->node, "context_dense_shapes");
 	f->splits = mu_node_attr(c->node, "context_ragged_split_types");
@@ -152,7 +152,7 @@ static int parse_sequence_request(struct kernel_call *c, struct sequence *q,
 
 /* ---- reading ---- */
 
-static void note_list(void *arg, struct mu_span key, struct mu_span rows)
+static void record_list(void *arg, struct mu_span key, struct mu_span rows)
 {
 	struct sequence *q = arg;
 
@@ -169,7 +169,7 @@ static int count_rows(const struct sequence *q, struct list_slot *s, int64_t exa
 	struct example_list row;
 
 	features_put_name(&name, &q->context, example);
-	if (!l->there && !s->may_lack)
+	if (!l->there && !s->missing_allowed)
 		return mu_invalid(err,
 				  "%sFeature list '%.*s' is required but could not be found.  Did "
 				  "you mean to include it in "
@@ -208,7 +208,7 @@ static int sequence_read_all(struct kernel_call *c, struct sequence *q, struct m
 		q->slots[i].of = q->lists + (int64_t)i * f->examples;
 	for (f->current = 0; f->current < f->examples && !rc; f->current++) {
 		struct mu_span m = elems_span(in, f->current);
-		if (!example_read_sequence(m, features_add_value, f, note_list, q))
+		if (!example_read_sequence(m, features_add_value, f, record_list, q))
 			return mu_invalid(err, "Could not parse sequence example %lld",
 					  (long long)f->current);
 		rc = features_check(f, err);
@@ -396,7 +396,7 @@ static int check_empty_batch(const struct features *f, int64_t examples, struct 
 }
 
 static int sequence_parse(struct kernel_call *c, struct sequence *q, const struct request *a,
-			  may_lack_fn *may_lack, struct mu_err *err)
+			  missing_allowed_fn *missing_allowed, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int rc;
@@ -407,7 +407,7 @@ static int sequence_parse(struct kernel_call *c, struct sequence *q, const struc
 		    mu_shape_str(&in->shape));
 	q->context.single = q->context.one_split = !in->shape.rank;
 	q->context.names = kernel_in(c, 1);
-	MU_RETURN_IF_ERROR(parse_sequence_request(c, q, a, may_lack, err));
+	MU_RETURN_IF_ERROR(parse_sequence_request(c, q, a, missing_allowed, err));
 	MU_RETURN_IF_ERROR(check_empty_batch(&q->context, in->shape.count, err));
 	MU_RETURN_IF_ERROR(sequence_read_all(c, q, err));
 	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
@@ -448,7 +448,7 @@ static int parse_sequence(struct kernel_call *c, struct mu_err *err)
 }
 
 enum { V2_KEYS = 2, V2_MAY_LACK = 8, V2_DEFAULTS };
-static bool told_by_place(const struct kernel_call *c, struct mu_span key, unsigned at)
+static bool missing_allowed_by_index(const struct kernel_call *c, struct mu_span key, unsigned at)
 {
 	const struct mu_tensor *t = kernel_in(c, V2_MAY_LACK);
 
@@ -474,7 +474,7 @@ static int parse_sequence_v2(struct kernel_call *c, struct mu_err *err)
 		    "feature_list_dense_missing_assumed_empty has %lld elements for %u dense lists",
 		    (long long)kernel_in(c, V2_MAY_LACK)->shape.count,
 		    a.keys[OF_LISTS][FEATURE_DENSE].n);
-	return sequence_parse(c, &q, &a, told_by_place, err);
+	return sequence_parse(c, &q, &a, missing_allowed_by_index, err);
 }
 
 static bool named_in_input(const struct kernel_call *c, struct mu_span key, unsigned at)

@@ -22,8 +22,8 @@ struct writer {
 	struct resource base;
 	pthread_mutex_t lock;
 	struct mu_event_writer *events;
-	int64_t most, waiting;    /* events between two flushes; since the last */
-	double patience, flushed; /* seconds between two; when the last was */
+	int64_t most, waiting;          /* events between two flushes; since the last */
+	double flush_interval, flushed; /* seconds between two; when the last was */
 };
 
 static void writer_free(struct resource *r)
@@ -64,7 +64,7 @@ static struct resource *summary_writer_create(void *arg, struct mu_err *err)
 	pthread_mutex_init(&w->lock, NULL);
 	w->events = events;
 	w->most = want->most;
-	w->patience = (double)want->millis / 1000;
+	w->flush_interval = (double)want->millis / 1000;
 	w->flushed = mu_clock();
 	return &w->base;
 }
@@ -122,7 +122,7 @@ static int flush(struct kernel_call *c, struct mu_err *err)
 static int summary_writer_end_write(struct writer *w, int rc, struct mu_err *err)
 {
 	w->waiting++;
-	if (!rc && (w->waiting > w->most || mu_clock() - w->flushed > w->patience))
+	if (!rc && (w->waiting > w->most || mu_clock() - w->flushed > w->flush_interval))
 		rc = flush_held(w, err);
 	return summary_writer_release(w, rc);
 }

@@ -182,7 +182,7 @@ static int table_make(struct kernel_call *c, struct mu_err *err)
 }
 
 /* The table of input 0, locked. */
-static int table_hold(const struct kernel_call *c, struct table **out, struct mu_err *err)
+static int table_find_and_lock(const struct kernel_call *c, struct table **out, struct mu_err *err)
 {
 	struct resource *r;
 
@@ -199,7 +199,7 @@ static void table_release(struct table **t)
 		resource_unref(&(*t)->base);
 	}
 }
-#define HELD __attribute__((cleanup(table_release))) struct table
+#define LOCKED_TABLE __attribute__((cleanup(table_release))) struct table
 
 /* ---- rows ---- */
 
@@ -342,9 +342,9 @@ static int fill_once(struct table *t, const struct mu_tensor *keys, const struct
 
 int table_is_filled(const struct kernel_call *c, bool *out, struct mu_err *err)
 {
-	HELD *t = NULL;
+	LOCKED_TABLE *t = NULL;
 
-	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
 	*out = is_complete(t);
 	return 0;
 }
@@ -352,9 +352,9 @@ int table_is_filled(const struct kernel_call *c, bool *out, struct mu_err *err)
 int table_add_pairs(const struct kernel_call *c, const struct mu_tensor *keys,
 		    const struct mu_tensor *values, struct mu_err *err)
 {
-	HELD *t = NULL;
+	LOCKED_TABLE *t = NULL;
 
-	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
 	if (keys->dtype != t->key || values->dtype != t->value)
 		return mu_invalid(err, "Conflicting key/value dtypes %s->%s with %s->%s for table",
 				  mu_dtype_name(t->key), mu_dtype_name(t->value),
@@ -369,18 +369,18 @@ int table_add_pairs(const struct kernel_call *c, const struct mu_tensor *keys,
 
 int table_set_filled(const struct kernel_call *c, struct mu_err *err)
 {
-	HELD *t = NULL;
+	LOCKED_TABLE *t = NULL;
 
-	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
 	t->filled = true;
 	return 0;
 }
 
 static int initialize(struct kernel_call *c, struct mu_err *err)
 {
-	HELD *t = NULL;
+	LOCKED_TABLE *t = NULL;
 
-	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
 	MU_RETURN_IF_ERROR(check_pair(c, t, err));
 	return fill_once(t, kernel_in(c, 1), kernel_in(c, 2), err);
 }
@@ -389,9 +389,9 @@ static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_TENSOR keys = {0};
 	MU_AUTO_TENSOR values = {0};
-	HELD *t = NULL;
+	LOCKED_TABLE *t = NULL;
 
-	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
 	if (t->row != 1)
 		return mu_invalid(err, "a text file gives one value a key");
 	MU_RETURN_IF_ERROR(vocabulary_pairs(c, t->key, t->value, &keys, &values, err));
@@ -415,9 +415,9 @@ static int reserve_buckets(struct table *t, int64_t n, struct mu_err *err)
 
 static int insert(struct kernel_call *c, struct mu_err *err)
 {
-	HELD *t = NULL;
+	LOCKED_TABLE *t = NULL;
 
-	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
 	MU_RETURN_IF_ERROR(check_pair(c, t, err));
 	if (!t->is_mutable)
 		return mu_fail(err, MU_UNIMPLEMENTED,
@@ -460,9 +460,9 @@ static int import_buckets(struct kernel_call *c, struct table *t, struct mu_err 
 
 static int import(struct kernel_call *c, struct mu_err *err)
 {
-	HELD *t = NULL;
+	LOCKED_TABLE *t = NULL;
 
-	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
 	if (mu_tensor_is_set(&t->own[0]))
 		return import_buckets(c, t, err);
 	MU_RETURN_IF_ERROR(check_pair(c, t, err));
@@ -474,9 +474,9 @@ static int import(struct kernel_call *c, struct mu_err *err)
 
 static int remove_keys(struct kernel_call *c, struct mu_err *err)
 {
-	HELD *t = NULL;
+	LOCKED_TABLE *t = NULL;
 
-	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
 	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
 	struct mu_shape shape = kernel_in(c, 1)->shape;
 	MU_RETURN_IF_ERROR(cut_key_shape(t, &shape, err));
@@ -498,10 +498,10 @@ static int remove_keys(struct kernel_call *c, struct mu_err *err)
 
 static int lookup(struct kernel_call *c, struct mu_err *err)
 {
-	HELD *t = NULL;
+	LOCKED_TABLE *t = NULL;
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
 	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
 	MU_RETURN_IF_ERROR(args_type(c, 2, t->value, err));
 	const struct mu_tensor *keys = kernel_in(c, 1), *other = kernel_in(c, 2);
@@ -530,9 +530,9 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 
 static int table_size_of(struct kernel_call *c, struct mu_err *err)
 {
-	HELD *t = NULL;
+	LOCKED_TABLE *t = NULL;
 
-	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
 	int64_t count = (int64_t)t->rows.count;
 	return kernel_out_value(c, 0, MU_INT64, &count, err);
 }
@@ -555,7 +555,7 @@ static uint64_t bucket_hash(const struct table *t, const char *key, size_t len)
 	uint64_t hash = 0;
 
 	if (t->key == MU_STRING)
-		return first_hash(key, len);
+		return legacy_hash64(key, len);
 	for (size_t at = 0; at < len; at += size) {
 		size_t n = size < 8 ? size : 8;
 		int64_t e = 0;
@@ -598,11 +598,11 @@ static int export_buckets(struct kernel_call *c, struct table *t, struct mu_err 
 
 static int export(struct kernel_call *c, struct mu_err *err)
 {
-	HELD *t = NULL;
+	LOCKED_TABLE *t = NULL;
 	struct mu_tensor *keys, *values;
 	int64_t i = 0;
 
-	MU_RETURN_IF_ERROR(table_hold(c, &t, err));
+	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
 	if (args_attr_type(c->node, "Tkeys", MU_DT_INVALID) != t->key ||
 	    args_attr_type(c->node, "Tvalues", MU_DT_INVALID) != t->value)
 		return mu_invalid(err, "the table has keys of %s and values of %s",

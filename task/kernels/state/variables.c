@@ -96,7 +96,7 @@ int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_
 }
 
 /* A value on a GPU is not for the CPU's kernels. */
-static bool may_see(const struct kernel_call *c, struct variable *v)
+static bool is_accessible(const struct kernel_call *c, struct variable *v)
 {
 	if (!c->runtime->devices || c->runtime->kernels->find_device(c->node))
 		return true;
@@ -133,7 +133,7 @@ int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, 
 			       "message=Resource %s/%s/N10tensorflow3VarE does not exist.",
 			       h->name, container, container, h->name);
 	}
-	if (!rc && !may_see(c, MU_CONTAINER(r, struct variable, base))) {
+	if (!rc && !is_accessible(c, MU_CONTAINER(r, struct variable, base))) {
 		resource_unref(r);
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "variable %s is on %s, and %s has no GPU kernel", h->name, h->device,

@@ -36,7 +36,7 @@ static uint64_t hash_fast(const uint64_t key[2], const char *s, size_t n)
 
 static uint64_t hash_first(const uint64_t key[2], const char *s, size_t n)
 {
-	return first_hash(s, n);
+	return legacy_hash64(s, n);
 }
 
 KERNEL_RUN(hash_bucket_fast, to_buckets(c, hash_fast, NULL, err))

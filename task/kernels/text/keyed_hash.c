@@ -54,7 +54,7 @@ uint64_t keyed_hash(const uint64_t key[2], const char *s, size_t n)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-uint64_t first_hash(const char *s, size_t n)
+uint64_t legacy_hash64(const char *s, size_t n)
 {
 	const uint64_t mul = 0xc6a4a7935bd1e995u;
 	uint64_t h = 0xdecafcaffeu ^ n * mul;

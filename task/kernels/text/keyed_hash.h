@@ -10,6 +10,6 @@
 /* SipHash-2-4: without the key an attacker cannot choose buckets. */
 uint64_t keyed_hash(const uint64_t key[2], const char *s, size_t n);
 /* MurmurHash64A with the seed of TensorFlow's first releases. */
-uint64_t first_hash(const char *s, size_t n);
+uint64_t legacy_hash64(const char *s, size_t n);
 
 #endif

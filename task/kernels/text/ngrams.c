@@ -6,7 +6,7 @@
 #include "task/kernels/engine/kernel_table.h"
 
 /* Strings put together, padding included: an n-gram may be wide and almost all padding. */
-enum { MAX_WIDTHS = 1000, MOST_PIECES = 1 << 28 };
+enum { MAX_WIDTHS = 1000, MAX_TOTAL_TOKENS = 1 << 28 };
 
 struct ngrams {
 	int64_t width[MAX_WIDTHS];
@@ -125,23 +125,23 @@ static int count_all(const struct ngrams *g, bool any, const struct mu_tensor *i
 		mu_tensor_set_int(splits, 0, 0);
 	for (int64_t i = 1; i < in->shape.count; i++) {
 		int64_t length = mu_tensor_int(in, i) - mu_tensor_int(in, i - 1), n = 0, made;
-		for (int w = 0; w < g->n_widths && any && pieces <= MOST_PIECES; w++) {
+		for (int w = 0; w < g->n_widths && any && pieces <= MAX_TOTAL_TOKENS; w++) {
 			if (length + 2 * pad_of(g, g->width[w]) > INT32_MAX)
 				return mu_invalid(err,
 						  "Pad width could lead to integer overflow, got "
 						  "pad_width = %lld",
 						  (long long)pad_of(g, g->width[w]));
 			made = count_of(g, length, g->width[w]);
-			pieces = made > MOST_PIECES ? INT64_MAX : pieces + made * g->width[w];
+			pieces = made > MAX_TOTAL_TOKENS ? INT64_MAX : pieces + made * g->width[w];
 			n += made;
 		}
 		if (is_kept(g, length, n)) {
 			pieces += length + 2 * kept_pad(g);
 			n = 1;
 		}
-		if (pieces > MOST_PIECES)
+		if (pieces > MAX_TOTAL_TOKENS)
 			return mu_fail(err, MU_RESOURCE_EXHAUSTED,
-				       "n-grams of more than %d strings", MOST_PIECES);
+				       "n-grams of more than %d strings", MAX_TOTAL_TOKENS);
 		mu_tensor_set_int(splits, i, *total += n);
 	}
 	return 0;

@@ -210,7 +210,7 @@ static int cut_substring(struct mu_span s, int64_t pos, int64_t len, bool utf8, 
 }
 
 /* The element of a tensor that broadcasts to `to` which output element i sees. */
-static int64_t seen_at(const struct mu_shape *from, const struct mu_shape *to, int64_t i)
+static int64_t broadcast_index(const struct mu_shape *from, const struct mu_shape *to, int64_t i)
 {
 	int64_t at = 0, step = 1;
 
@@ -235,11 +235,11 @@ static int substr(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(broadcast_shape(&in->shape, &pos->shape, &shape, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &shape, &out, err));
 	for (int64_t i = 0; i < shape.count; i++) {
-		int64_t k = seen_at(&pos->shape, &shape, i);
-		MU_RETURN_IF_ERROR(cut_substring(elems_span(in, seen_at(&in->shape, &shape, i)),
-						 mu_tensor_int(pos, k),
-						 mu_tensor_int(kernel_in(c, 2), k), utf8, i,
-						 &MU_DATA(struct mu_string, out)[i], err));
+		int64_t k = broadcast_index(&pos->shape, &shape, i);
+		MU_RETURN_IF_ERROR(
+		    cut_substring(elems_span(in, broadcast_index(&in->shape, &shape, i)),
+				  mu_tensor_int(pos, k), mu_tensor_int(kernel_in(c, 2), k), utf8, i,
+				  &MU_DATA(struct mu_string, out)[i], err));
 	}
 	return 0;
 }
