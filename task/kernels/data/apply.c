@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets that apply a function to each element of another. */
 #include <string.h>
-#include <unistd.h>
 
+#include "lib/base/cpus.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/serializer.h"
 
@@ -80,7 +80,7 @@ static int interleave_open(struct dataset_iterator *it, struct mu_err *err)
 	int64_t n = it->d->kind->n_scalars ? dataset_number(it->d, 0) : 1;
 
 	if (n == AUTOTUNE)
-		n = sysconf(_SC_NPROCESSORS_ONLN);
+		n = mu_cpus();
 	if (n < 1 || n > MAX_CYCLE_LENGTH ||
 	    (it->d->kind->n_scalars && dataset_number(it->d, 1) < 1))
 		return mu_invalid(err, "`cycle_length` and `block_length` must be > 0");
