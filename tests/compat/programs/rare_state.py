@@ -742,15 +742,8 @@ def values_of_other_types():
     raw, out = tf.raw_ops, []
     queue = raw.FIFOQueueV2(component_types=[tf.float64])
     stack = raw.StackV2(max_size=-1, elem_type=tf.float32)
-    sums = raw.ConditionalAccumulator(dtype=tf.float32, shape=[])
-    barrier = raw.Barrier(component_types=[tf.float32], shapes=[[]])
-    optional = raw.OptionalFromValue(components=[tf.constant(1.5)])
     cases = [(raw.QueueEnqueueV2(handle=queue, components=[tf.constant(1.5, tf.float64)]), lambda: raw.QueueDequeueV2(handle=queue, component_types=[tf.string])[0]),
-             (raw.StackPushV2(handle=stack, elem=tf.constant(1.5)), lambda: raw.StackPopV2(handle=stack, elem_type=tf.string)),
-             (raw.AccumulatorApplyGradient(handle=sums, local_step=0, gradient=tf.constant(1.5)), lambda: raw.AccumulatorTakeGradient(handle=sums, num_required=1, dtype=tf.float64)),
-             (raw.BarrierInsertMany(handle=barrier, keys=[b"k"], values=[1.5], component_index=0),
-              lambda: raw.BarrierTakeMany(handle=barrier, num_elements=1, component_types=[tf.string]).values[0]),
-             (tf.no_op(), lambda: raw.OptionalGetValue(optional=optional, output_types=[tf.string], output_shapes=[[]])[0])]
+             (raw.StackPushV2(handle=stack, elem=tf.constant(1.5)), lambda: raw.StackPopV2(handle=stack, elem_type=tf.string))]
     for fill, take in cases:
         with tf.control_dependencies([fill]):
             value = tf.identity(take())
