@@ -264,7 +264,7 @@ int conv_run(struct kernel_call *c, const struct conv *g, enum conv_direction di
 			return conv_direct_run(c, &direct, y, filter, x, err);
 		w.direct = &direct;
 	}
-	w.grouped = conv_grouped_supports(g);
+	w.grouped = conv_grouped_supports(g, direction);
 	conv_fast_split(c, &w);
 	return run_work(c, &w, err);
 }

@@ -14,8 +14,10 @@
 #include "lib/base/ints.h"
 
 enum {
-	GROUP_MAX = 64,    /* channels * filters of a group; products are as fast for more */
-	PART_FILTERS = 64, /* of the groups that are expanded together */
+	/* channels * filters of a group; products are faster for more */
+	GROUP_MAX = 64,
+	GROUP_MAX_GRADIENT = 32,
+	PART_FILTERS = 64,         /* of the groups that are expanded together */
 	EXPANDED_BYTES = 64 << 20, /* of an image, for each thread */
 };
 
@@ -43,11 +45,12 @@ size_t conv_grouped_scratch(const struct conv *g)
 	return (size_t)(g->row.in * g->column.in) * pixel_bytes(g);
 }
 
-bool conv_grouped_supports(const struct conv *g)
+bool conv_grouped_supports(const struct conv *g, enum conv_direction direction)
 {
 	const int64_t channels = conv_group_channels(g), filters = conv_group_filters(g);
+	const int64_t most = direction == CONV_OUTPUT ? GROUP_MAX : GROUP_MAX_GRADIENT;
 
-	return g->groups > 1 && loops->depthwise[g->type][0] && channels * filters <= GROUP_MAX &&
+	return g->groups > 1 && loops->depthwise[g->type][0] && channels * filters <= most &&
 	       (g->column.dilation == 1 || channels == 1) &&
 	       (double)(g->row.in * g->column.in) * (double)pixel_bytes(g) <= EXPANDED_BYTES;
 }

@@ -5,7 +5,7 @@
 #include "task/kernels/nn/conv.h"
 
 /* True for groups of few filters, float or double. */
-bool conv_grouped_supports(const struct conv *g);
+bool conv_grouped_supports(const struct conv *g, enum conv_direction direction);
 /* Bytes of working memory. */
 size_t conv_grouped_scratch(const struct conv *g);
 /* Like conv_plain, in the calling thread. */
