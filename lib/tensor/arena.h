@@ -2,9 +2,9 @@
 /* Memory of large tensors in one shared memory file, so that tasks on the same host can map a
  * tensor instead of receiving a copy (docs/peer-stream.md).
  *
- * Once started, mu_tensor_new allocates ARENA_MIN_BYTES or more bytes here.  Free blocks of up to
- * ARENA_CACHE_BYTES bytes are cached for the next tensors; the pages of other free blocks are
- * returned to the system. */
+ * Once started, mu_tensor_new allocates ARENA_MIN_BYTES or more bytes here.  Free blocks are cached
+ * for the next tensors: as many as were in use at the recent peak, and ARENA_CACHE_BYTES at any
+ * time.  The pages of other free blocks are returned to the system. */
 #ifndef MU_LIB_TENSOR_ARENA_H
 #define MU_LIB_TENSOR_ARENA_H
 

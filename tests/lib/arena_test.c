@@ -6,12 +6,7 @@
 #include "lib/base/mem.h"
 #include "lib/tensor/arena.h"
 
-enum {
-	MIB = 1 << 20,
-	HALF = ARENA_CACHE_BYTES / 2,
-	QUARTER = ARENA_CACHE_BYTES / 4,
-	MOST = ARENA_CACHE_BYTES / 8 * 7
-};
+enum { MIB = 1 << 20, HALF = ARENA_CACHE_BYTES / 2, QUARTER = ARENA_CACHE_BYTES / 4 };
 
 static int start(void **state)
 {
@@ -35,7 +30,6 @@ static unsigned step(unsigned n, size_t bytes)
 	}
 	while (n > 0)
 		arena_free(p[--n], bytes);
-	assert_true(arena_cached_bytes() <= ARENA_CACHE_BYTES);
 	return warm;
 }
 
@@ -46,37 +40,32 @@ static void block__given_back_and_wanted_again__has_its_pages(void **state)
 	assert_int_equal(step(1, MIB), 1);
 }
 
-static void blocks__that_are_unused__are_freed_for_other_sizes(void **state)
+static void blocks__of_a_repeated_step__keep_their_pages(void **state)
 {
-	size_t gone = 0;
-
-	step(1, MOST);
-	assert_int_equal(step(1, MOST), 1);
-	step(1, QUARTER);
-	while (step(1, QUARTER) == 0) {
-		gone += QUARTER;
-		assert_true(gone < (size_t)16 * ARENA_CACHE_BYTES);
-	}
+	step(6, HALF);
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(step(1, QUARTER), 1);
-	assert_int_equal(step(1, MOST), 0); /* its pages have gone */
+		assert_int_equal(step(6, HALF), 6);
+	assert_int_equal(arena_cached_bytes(), 6 * (size_t)HALF);
 }
 
-static void blocks__of_a_step_that_needs_more_than_is_kept__are_kept_in_part(void **state)
+static void blocks__of_other_sizes__replace_those_that_were_freed_first(void **state)
 {
-	for (int i = 0; i < 100; i++)
-		step(3, HALF);
-	for (int i = 0; i < 100; i++)
-		assert_int_equal(step(3, HALF), 2);
+	step(6, HALF);
+	step(2, ARENA_CACHE_BYTES);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(step(2, ARENA_CACHE_BYTES), 2);
+	assert_true(arena_cached_bytes() <= 6 * (size_t)HALF);
+	assert_int_equal(step(6, HALF), 2); /* the others gave their pages away */
 }
 
-static void blocks__larger_than_all_that_is_kept__are_given_away(void **state)
+static void peak__that_is_long_ago__is_forgotten(void **state)
 {
-	size_t before = arena_cached_bytes();
-
-	assert_int_equal(step(1, 2 * (size_t)ARENA_CACHE_BYTES), 0);
-	assert_int_equal(step(1, 2 * (size_t)ARENA_CACHE_BYTES), 0);
-	assert_int_equal(arena_cached_bytes(), before);
+	step(8, HALF);
+	assert_true(arena_cached_bytes() > 2 * (size_t)ARENA_CACHE_BYTES);
+	for (int i = 0; i < 400; i++)
+		step(1, QUARTER);
+	assert_true(arena_cached_bytes() <= ARENA_CACHE_BYTES);
+	assert_int_equal(step(1, QUARTER), 1);
 }
 
 static void kept__of_sizes_that_come_and_go__is_what_is_there(void **state)
@@ -91,9 +80,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(block__given_back_and_wanted_again__has_its_pages),
-	    cmocka_unit_test(blocks__that_are_unused__are_freed_for_other_sizes),
-	    cmocka_unit_test(blocks__of_a_step_that_needs_more_than_is_kept__are_kept_in_part),
-	    cmocka_unit_test(blocks__larger_than_all_that_is_kept__are_given_away),
+	    cmocka_unit_test(blocks__of_a_repeated_step__keep_their_pages),
+	    cmocka_unit_test(blocks__of_other_sizes__replace_those_that_were_freed_first),
+	    cmocka_unit_test(peak__that_is_long_ago__is_forgotten),
 	    cmocka_unit_test(kept__of_sizes_that_come_and_go__is_what_is_there),
 	};
 
