@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 trap 'rc=$?; [ $rc = 0 ] && echo "1 passed, 0 failed" || echo "0 passed, 1 failed"; exit $rc' EXIT
 
 # ISO C's, POSIX's, the kernel's and the compiler's
-headers=' arm_acle arpa/inet complex ctype dirent dlfcn endian errno fcntl float glob inttypes libgen limits linux/futex
+headers=' arm_acle arpa/inet complex ctype dirent dlfcn endian errno fcntl float glob iconv inttypes libgen limits linux/futex
   locale math netdb netinet/in nmmintrin immintrin poll pthread regex sched setjmp signal stdarg stdatomic stdbool stddef
   stdint stdio stdlib string strings sys/auxv sys/epoll sys/eventfd sys/mman sys/random sys/resource sys/socket
   sys/stat sys/syscall sys/time sys/types sys/uio sys/un sys/wait tgmath time ucontext unistd wchar wctype '
