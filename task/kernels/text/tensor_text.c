@@ -48,7 +48,7 @@ void tensor_text_element(struct mu_buf *b, const struct mu_tensor *t, int64_t i)
 	}
 }
 
-/* What would break the line is written as C writes it. */
+/* Characters that would break the line are escaped, as in C. */
 static void put_escaped(struct mu_buf *b, struct mu_span s)
 {
 	static const char plain[] = "\n\r\t\"'\\", letter[] = "nrt\"'\\";
