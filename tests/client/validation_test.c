@@ -264,23 +264,31 @@ static void final_hook__returns_the_values_after_the_last_step(void **state)
 	assert_float_equal(MU_DATA(float, &last)[1], 0.81f, 1e-6);
 }
 
+/* Opens a chief that waits for step 5, which does not come. */
+static int open_waiting(struct program *p, double seconds, const volatile int *stop)
+{
+	struct mu_hook *wait = mu_wait_for_step_hook(5, seconds);
+
+	build_graph(p, &(struct mu_saver_options){0});
+	return mu_monitored_open(&p->m, p->b,
+				 &(struct mu_monitored_options){
+				     .target = test_server(),
+				     .chief = true,
+				     .train = p->train,
+				     .hooks = &wait,
+				     .n_hooks = 1,
+				     .session = {.isolate_state = true},
+				     .stop = stop,
+				 },
+				 &err);
+}
+
 static void wait_for_step__fails_after_its_timeout(void **state)
 {
 	struct program p;
-	struct mu_hook *wait = mu_wait_for_step_hook(5, 0.01);
 
-	build_graph(&p, &(struct mu_saver_options){0});
-	assert_fails(mu_monitored_open(&p.m, p.b,
-				       &(struct mu_monitored_options){
-					   .target = test_server(),
-					   .chief = true,
-					   .train = p.train,
-					   .hooks = &wait,
-					   .n_hooks = 1,
-					   .session = {.isolate_state = true},
-				       },
-				       &err),
-		     &err, MU_DEADLINE_EXCEEDED, "timed out waiting for step 5");
+	assert_fails(open_waiting(&p, 0.01, NULL), &err, MU_DEADLINE_EXCEEDED,
+		     "timed out waiting for step 5");
 	mu_saver_free(p.saver);
 	mu_builder_free(p.b);
 }
@@ -288,22 +296,9 @@ static void wait_for_step__fails_after_its_timeout(void **state)
 static void wait_for_step__if_a_stop_is_requested__ends_the_training(void **state)
 {
 	struct program p;
-	struct mu_hook *wait = mu_wait_for_step_hook(5, 3);
 	const volatile int stop = 1;
 
-	build_graph(&p, &(struct mu_saver_options){0});
-	assert_ok(mu_monitored_open(&p.m, p.b,
-				    &(struct mu_monitored_options){
-					.target = test_server(),
-					.chief = true,
-					.train = p.train,
-					.hooks = &wait,
-					.n_hooks = 1,
-					.session = {.isolate_state = true},
-					.stop = &stop,
-				    },
-				    &err),
-		  &err);
+	assert_ok(open_waiting(&p, 3, &stop), &err);
 	assert_true(mu_monitored_should_stop(p.m));
 	close_all(&p);
 }

@@ -41,15 +41,18 @@ static int string_join(struct kernel_call *c, struct mu_err *err)
 
 /* ---- regular expressions ---- */
 
-/* Reads input i, a scalar.  A NUL in it becomes an escape sequence, because patterns are C strings. */
+/* Reads input i, a scalar.  A NUL in it becomes an escape sequence, because patterns are C strings.
+ */
 static int pattern_arg(const struct kernel_call *c, unsigned i, char **out, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_span s;
 
 	MU_RETURN_IF_ERROR(args_string(c, i, out, err));
-	free(*out);
 	s = elems_span(kernel_in(c, i), 0);
+	if (strlen(*out) == s.len)
+		return 0;
+	free(*out);
 	for (size_t k = 0; k < s.len; k++)
 		if (s.data[k])
 			mu_buf_putc(&b, s.data[k]);
