@@ -98,9 +98,9 @@ static int check_cycles(struct check *c)
 	struct mu_node **order = MU_ARENA_ARRAY(&c->scratch, struct mu_node *, n + 1);
 	unsigned n_order = mu_graph_order(c->g, c->before, order, &c->scratch);
 
-	return n_order == n ? 0
-			    : mu_fail(c->err, MU_INVALID_ARGUMENT,
-				      "%u nodes are in a cycle or depend on one", n - n_order);
+	return n_order == n
+		   ? 0
+		   : mu_fail(c->err, MU_INVALID_ARGUMENT, "%u nodes in a cycle", n - n_order);
 }
 
 static void remove_new(struct mu_graph *g, unsigned before, struct mu_arena *a)

@@ -54,7 +54,7 @@ static void extension__with_a_cycle_outside_a_loop__is_invalid(void **state)
 	b = node(g, "y", "NoOp", "^x", "");
 	mu_node_add_control(g, a, b);
 	assert_fails(graph_check_new(g, 2, true, &err), &err, MU_INVALID_ARGUMENT,
-		     "2 nodes are in a cycle");
+		     "2 nodes in a cycle");
 	assert_int_equal(g->n_nodes, 2);
 }
 
