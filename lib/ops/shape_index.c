@@ -191,9 +191,13 @@ int shape_mirror_pad_grad(struct mu_shape_ctx *c, struct mu_err *err)
 	for (int i = 0; i < out.rank; i++) {
 		if (known && (by[2 * i] < 0 || by[2 * i + 1] < 0))
 			return mu_fail(err, MU_INVALID_ARGUMENT, "paddings must be non-negative");
-		out.dim[i] = known && out.dim[i] >= 0 ? out.dim[i] - by[2 * i] - by[2 * i + 1] : -1;
-		if (known && out.dim[i] < -1)
+		if (!known || out.dim[i] < 0) {
+			out.dim[i] = -1;
+			continue;
+		}
+		if (by[2 * i] > out.dim[i] || by[2 * i + 1] > out.dim[i] - by[2 * i])
 			return mu_fail(err, MU_INVALID_ARGUMENT, "paddings exceed the dimension");
+		out.dim[i] -= by[2 * i] + by[2 * i + 1];
 	}
 	c->out[0] = out;
 	return 0;

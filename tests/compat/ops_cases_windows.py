@@ -40,6 +40,8 @@ def dilations():
     for op in ("Dilation2DBackpropInput", "Dilation2DBackpropFilter"):
         yield Case(op, {"input": x, "filter": w, "out_backprop": g[:, 1:]}, plain)
         yield Case(op, {"input": x, "filter": w, "out_backprop": g[..., 1:]}, plain)
+        yield Case(op, {"input": x, "filter": w, "out_backprop": g}, {**plain, "rates": [1, 2**63 - 1, 1, 1]})
+        yield Case(op, {"input": x, "filter": w, "out_backprop": g}, {**plain, "strides": [1, 2**63 - 2, 1, 1]})
 
 
 def window_cases():

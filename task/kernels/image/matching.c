@@ -2,6 +2,7 @@
 /* BipartiteMatch: pairs of rows and columns by increasing distance, each in at most one pair; and
  * ImageConnectedComponents: the areas of equal neighbours in pictures. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
@@ -72,7 +73,9 @@ static int bipartite_match(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, MU_INT32, columns, &by_column, err));
 	memset(by_row->data, -1, (size_t)rows * sizeof(int32_t));
 	memset(by_column->data, -1, (size_t)columns * sizeof(int32_t));
-	struct match *heap = MU_NEW_ARRAY(struct match, (size_t)(valid * columns));
+	struct match *heap = calloc((size_t)(valid * columns) + 1, sizeof *heap);
+	if (!heap)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for the distances");
 	for (; n < valid * columns; n++)
 		heap_sift_up(heap, n,
 			     (struct match){MU_DATA(float, distances)[n], (int32_t)(n / columns),

@@ -164,9 +164,10 @@ static int reduce_gpu_reduce(struct kernel_call *c, struct mu_err *err)
 
 static int l2_loss_gpu(struct kernel_call *c, struct mu_err *err)
 {
-	static const bool all[MU_MAX_RANK] = {true, true, true, true, true, true, true, true};
 	struct mu_shape scalar = mu_shape_scalar();
+	bool all[MU_MAX_RANK];
 
+	memset(all, true, sizeof all);
 	return reduce_to(c, all, &scalar, err);
 }
 

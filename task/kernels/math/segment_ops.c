@@ -45,7 +45,10 @@ static int reduce_segments(struct kernel_call *c, const struct segments *s, stru
 	MU_AUTO_TENSOR divisors = {0};
 	MU_RETURN_IF_ERROR(segments_divisors(s->ids, s->n, s->divide, &divisors, err));
 	const double *by = MU_DATA(double, &divisors); /* NULL: none */
-	MU_AUTO_FREE bool *started = mu_xcalloc((size_t)s->n, 1);
+	MU_AUTO_FREE bool *started = calloc((size_t)s->n + 1, 1);
+	if (!started)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld segments",
+			       (long long)s->n);
 	for (int64_t i = 0; i < s->ids->shape.count; i++) {
 		int64_t id = mu_tensor_int(s->ids, i);
 		int64_t from = s->indices ? mu_tensor_int(s->indices, i) : i;

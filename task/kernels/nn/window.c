@@ -131,10 +131,15 @@ int window_attrs_pool(const struct mu_node *n, struct window_attrs *a, struct mu
 int window_axis_set(struct window_axis *x, const struct window_attrs *a, int axis, int64_t in,
 		    int64_t size, struct mu_err *err)
 {
+	int64_t stride = a->stride[axis], dilation = a->dilation[axis];
+
 	if (in < 0 || in > INT_MAX || size < 0 || size > INT_MAX)
 		return mu_invalid(err, "a window of %lld over %lld elements is too large",
 				  (long long)size, (long long)in);
-	int64_t stride = a->stride[axis], reach = (size - 1) * a->dilation[axis] + 1;
+	if (stride < 1 || stride > INT_MAX || dilation < 1 || dilation > INT_MAX)
+		return mu_invalid(err, "stride %lld or dilation %lld of a window is not in [1, %d]",
+				  (long long)stride, (long long)dilation, INT_MAX);
+	int64_t reach = (size - 1) * dilation + 1;
 	int64_t before = 0, after = 0, out;
 
 	if (a->padding == WINDOW_SAME) {
@@ -154,6 +159,6 @@ int window_axis_set(struct window_axis *x, const struct window_attrs *a, int axi
 				  "effective_filter_size: %lld, stride: %lld]",
 				  (long long)out, (long long)in, (long long)reach,
 				  (long long)stride);
-	*x = (struct window_axis){in, size, stride, a->dilation[axis], out, before};
+	*x = (struct window_axis){in, size, stride, dilation, out, before};
 	return 0;
 }
