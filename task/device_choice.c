@@ -37,7 +37,7 @@ int device_open(const char *requested, const struct gpu_options *gpu, struct dev
 
 	if (!is_gpu && !is_any && !is_kind(want, "cpu") && strcasecmp(want, "arm64") != 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "'%.40s' is no kind of kernels: auto, cpu, gpu, cpu-generic, "
+			       "'%.40s' is not a kernel variant: auto, cpu, gpu, cpu-generic, "
 			       "cpu-avx2, cpu-avx512, arm64 or cuda",
 			       want);
 	snprintf(c.requested, sizeof c.requested, "%s", want);

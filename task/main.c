@@ -63,16 +63,16 @@ struct arguments {
 	char local[32], bind[TASK_SERVER_BIND];
 };
 
-static int flag_number(const char *text, long most, const char *flag, int *out, struct mu_err *err)
+static int flag_number(const char *text, long max, const char *flag, int *out, struct mu_err *err)
 {
 	char *end;
 	long n;
 
 	errno = 0;
 	n = strtol(text, &end, 10);
-	if (errno || end == text || *end || n < 0 || n > most)
+	if (errno || end == text || *end || n < 0 || n > max)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: '%s' is not a number from 0 to %ld",
-			       flag, text, most);
+			       flag, text, max);
 	*out = (int)n;
 	return 0;
 }
@@ -142,27 +142,27 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 	const struct {
 		const char *name, **text;
 		int *number;
-		long most; /* the largest number allowed */
+		long max; /* the largest number allowed */
 		int (*set)(struct arguments *a, const char *value, struct mu_err *err);
 	} flags[] = {
 	    {"--cluster", .set = read_cluster},
 	    {"--job", .set = set_job},
 	    {"--job_name", .set = set_job},
-	    {"--index", .number = &a->self.index, .most = 1000000},
-	    {"--task_index", .number = &a->self.index, .most = 1000000},
-	    {"--task", .number = &a->self.index, .most = 1000000},
+	    {"--index", .number = &a->self.index, .max = 1000000},
+	    {"--task_index", .number = &a->self.index, .max = 1000000},
+	    {"--task", .number = &a->self.index, .max = 1000000},
 	    {"--bind", .text = &a->o.bind},
 	    {"--tls", .text = &a->o.tls},
 	    {"--local", .set = set_local},
-	    {"--http", .number = &a->o.http_port, .most = 65535},
-	    {"--stream-port", .number = &a->o.stream_port, .most = 65535},
+	    {"--http", .number = &a->o.http_port, .max = 65535},
+	    {"--stream-port", .number = &a->o.stream_port, .max = 65535},
 	    {"--address-file", .text = &a->address_file},
 	    {"--kernels", .text = &a->o.kernels},
-	    {"--threads", .number = &a->threads, .most = 1024},
-	    {"--connect-timeout", .number = &a->connect_timeout_s, .most = 1000000},
-	    {"--session-idle", .number = &a->session_idle_s, .most = 100000000},
+	    {"--threads", .number = &a->threads, .max = 1024},
+	    {"--connect-timeout", .number = &a->connect_timeout_s, .max = 1000000},
+	    {"--session-idle", .number = &a->session_idle_s, .max = 100000000},
 	    {"--session-config", .set = read_session_config},
-	    {"--py-func", .number = &a->o.python_socket, .most = INT32_MAX},
+	    {"--py-func", .number = &a->o.python_socket, .max = INT32_MAX},
 	};
 	const char *value;
 	int rc;
@@ -175,7 +175,7 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 		else if (flags[i].set)
 			return flags[i].set(a, value, err);
 		else
-			return flag_number(value, flags[i].most, flags[i].name, flags[i].number,
+			return flag_number(value, flags[i].max, flags[i].name, flags[i].number,
 					   err);
 		return 0;
 	}

@@ -144,8 +144,8 @@ static int read_devices(struct mu_span config, unsigned *n_cpus, struct gpu_opti
 		const Muster__ConfigProto__DeviceCountEntry *e = c->device_count[i];
 
 		if (!strcmp(e->key, "GPU")) {
-			gpu->most = (unsigned)e->value;
-			if (e->value <= 0)
+			gpu->max_gpus = (unsigned)e->value;
+			if (e->value <= 0 && strncmp(*kernels, "cpu", 3) != 0)
 				*kernels = "cpu";
 		}
 		if (strcmp(e->key, "CPU"))

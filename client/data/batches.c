@@ -30,7 +30,7 @@ struct mu_batches {
 	pthread_mutex_t lock; /* guards the following fields */
 	pthread_cond_t change;
 	uint64_t n_filled, n_taken;
-	bool running, leaving;
+	bool running, stopping;
 	int rc; /* error of the batch after the last filled slot */
 	struct mu_err err;
 };
@@ -113,7 +113,7 @@ static void *prefetch_thread(void *arg)
 	struct mu_batches *b = arg;
 
 	pthread_mutex_lock(&b->lock);
-	while (!b->leaving && !b->rc) {
+	while (!b->stopping && !b->rc) {
 		if (b->n_filled - b->n_taken >= b->n_slots - HELD_SLOTS) {
 			pthread_cond_wait(&b->change, &b->lock);
 			continue;
@@ -217,7 +217,7 @@ void mu_batches_free(struct mu_batches *b)
 		return;
 	if (b->running) {
 		pthread_mutex_lock(&b->lock);
-		b->leaving = true;
+		b->stopping = true;
 		pthread_cond_signal(&b->change);
 		pthread_mutex_unlock(&b->lock);
 		pthread_join(b->thread, NULL);

@@ -31,12 +31,12 @@ int trainer_score(void *arg, struct mu_session *s, int64_t step, double *accurac
 		MU_AUTO_TENSOR y = {0};
 		MU_AUTO_TENSOR hits = {0};
 		struct mu_feed feeds[] = {{t->model.x, &x}, {t->model.y, &y}};
-		struct mu_run run_trainer = {
+		struct mu_run run = {
 		    .feeds = feeds, .n_feeds = 2, .fetches = &t->model.correct, .n_fetches = 1};
 		int rc = mu_dataset_rows(&t->test, at, to, &x, &y, err);
 
 		if (!rc)
-			rc = mu_session_run(s, &run_trainer, &hits, err);
+			rc = mu_session_run(s, &run, &hits, err);
 		if (rc)
 			return mu_wrap(err, "evaluate");
 		correct += (double)*MU_DATA(float, &hits);

@@ -15,14 +15,13 @@
 #include "muster/data.h"
 
 /* INVALID_ARGUMENT if the test images have another size than the training images. */
-static int same_features(const struct trainer *t, const char *test, const char *train_and_evaluate,
+static int same_features(const struct trainer *t, const char *test, const char *train,
 			 struct mu_err *err)
 {
 	if (!t->test.rows || t->test.features == t->data.features)
 		return 0;
 	return mu_fail(err, MU_INVALID_ARGUMENT, "%s has %lld values an example, %s has %lld", test,
-		       (long long)t->test.features, train_and_evaluate,
-		       (long long)t->data.features);
+		       (long long)t->test.features, train, (long long)t->data.features);
 }
 
 static int load_records(struct trainer *t, struct mu_err *err)
@@ -159,7 +158,7 @@ static struct mu_hook *validation(struct trainer *t)
 							  .best_folder = best,
 							  .events = t->events,
 							  .tag = "validation_accuracy",
-							  .ended_early = &t->early});
+							  .ended_early = &t->stopped_early});
 }
 
 static int open_session(struct trainer *t, struct mu_err *err)
@@ -197,7 +196,7 @@ static int open_session(struct trainer *t, struct mu_err *err)
 				     .folder = o->checkpoint_folder,
 				     .hooks = hooks,
 				     .n_hooks = n,
-				     .stop = o->leave ? &t->leaves : o->stop,
+				     .stop = o->leave ? &t->is_registered : o->stop,
 				     .session = {.device_filters = filters,
 						 .n_device_filters = o->n_ps ? 2 : 1,
 						 .transport = o->transport},
@@ -211,11 +210,11 @@ static double final_loss(struct trainer *t, const struct mu_tensor *x, const str
 {
 	MU_AUTO_TENSOR loss = {0};
 	struct mu_feed feeds[] = {{t->model.x, x}, {t->model.y, y}};
-	struct mu_run run_trainer = {
+	struct mu_run run = {
 	    .feeds = feeds, .n_feeds = 2, .fetches = &t->model.loss, .n_fetches = 1};
 	struct mu_err ignored = {0};
 
-	if (mu_session_run(mu_monitored_session(t->session), &run_trainer, &loss, &ignored) ||
+	if (mu_session_run(mu_monitored_session(t->session), &run, &loss, &ignored) ||
 	    loss.dtype != MU_FLOAT || loss.shape.count != 1)
 		return NAN;
 	return (double)*MU_DATA(float, &loss);
@@ -241,8 +240,8 @@ static int training_loop(struct trainer *t, struct mu_train_result *r, struct mu
 		}
 	}
 	r->step = mu_monitored_step(t->session);
-	r->stopped_by_validation = t->early;
-	r->stopped = r->step < o->steps && !t->early;
+	r->stopped_by_validation = t->stopped_early;
+	r->stopped = r->step < o->steps && !t->stopped_early;
 	if (!rc && o->chief && !r->stopped && x)
 		r->loss = final_loss(t, x, y);
 	return rc;
@@ -291,7 +290,7 @@ static int run_trainer(struct trainer *t, struct mu_train_result *r, struct mu_e
 		rc = open_session(t, err);
 	if (rc)
 		return rc;
-	t->leaves = 1; /* for o->leave: this task is registered now, so it can deregister */
+	t->is_registered = 1; /* for o->leave: this task is registered now, so it can deregister */
 	rc = train_and_evaluate(t, r, err);
 	end = mu_monitored_close(t->session, rc != 0, &later);
 	if (!rc && end)

@@ -17,8 +17,8 @@ struct trainer {
 	struct mu_saver *saver;
 	struct mu_saver *best;   /* saves the best model, all variables */
 	struct mu_saver *export; /* saves the trainable variables */
-	bool early;
-	volatile int leaves; /* for o->leave only: not 0 once the task is registered */
+	bool stopped_early;
+	volatile int is_registered; /* for o->leave only: not 0 once the task is registered */
 	struct mu_event_writer *events;
 	struct mu_monitored *session;
 };

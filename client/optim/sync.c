@@ -99,8 +99,8 @@ static void make_members(struct sync *s, struct mu_sync *out)
 	out->set_members = mu_group(s->b, "sync/set_members", set, 2);
 	out->epoch = mu_identity(s->b, s->epoch);
 	out->join = set_self(s, "sync/join", 1);
-	struct mu_out left = set_self(s, "sync/left", 0);
-	mu_push_control(s->b, &left, 1);
+	struct mu_out deregister = set_self(s, "sync/left", 0);
+	mu_push_control(s->b, &deregister, 1);
 	out->leave = mu_identity(s->b, s->step->ref);
 	out->leave_epoch = mu_identity(s->b, s->epoch);
 	mu_pop_control(s->b);

@@ -153,7 +153,7 @@ int mu_callable_run(struct mu_callable *c, const struct mu_tensor *const *feeds,
 {
 	MU_AUTO_BUF head = {0}, tail = {0}, reply = {0};
 	struct mu_tensor *got;
-	struct rpc_message m = {0};
+	struct rpc_message m = {0}, rest = {0};
 	int rc;
 
 	for (unsigned i = 0; i < c->n_feeds; i++)
@@ -164,7 +164,8 @@ int mu_callable_run(struct mu_callable *c, const struct mu_tensor *const *feeds,
 	mu_pb_put_int(&head, 4, session_request(c->session));
 	put_feeds(&head, &tail, &m, feeds, c->n_feeds);
 	m.head = mu_buf_span(&head);
-	m.tail = mu_buf_span(&tail);
+	rest.head = mu_buf_span(&tail);
+	m.next = &rest;
 	rc = session_call(c->session, MASTER "RunCallable", &m, session_rpc_timeout(c->timeout_ms),
 			  0, &reply, err);
 	if (rc)

@@ -21,8 +21,8 @@
 enum {
 	MAX_FETCHES = 256,
 	MAX_HOOKS = 32,
-	ASK_FIRST_MS = 50,
-	ASK_MOST_MS = 1000,
+	POLL_MIN_MS = 50,
+	POLL_MAX_MS = 1000,
 	DEFAULT_WAIT_SECONDS = 600,
 	DEFAULT_RECOVERIES = 20,
 	RECOVERY_WAIT_MS = 200,
@@ -95,7 +95,7 @@ static bool stop_requested(const struct mu_monitored *m)
 
 static int wait_for_chief(struct mu_monitored *m, double deadline, struct mu_err *err)
 {
-	unsigned pause_ms = ASK_FIRST_MS;
+	unsigned pause_ms = POLL_MIN_MS;
 	struct wait wait;
 	long seconds;
 	bool ready;
@@ -120,7 +120,7 @@ static int wait_for_chief(struct mu_monitored *m, double deadline, struct mu_err
 				"running?",
 				m->target, seconds);
 		usleep(pause_ms * 1000);
-		pause_ms = 2 * pause_ms < ASK_MOST_MS ? 2 * pause_ms : ASK_MOST_MS;
+		pause_ms = 2 * pause_ms < POLL_MAX_MS ? 2 * pause_ms : POLL_MAX_MS;
 	}
 }
 
@@ -193,7 +193,7 @@ static int prepare(struct mu_monitored *m, struct mu_err *err)
 		if (!may_recover(rc) || stop_requested(m) || mu_clock() > deadline)
 			break;
 		mu_warn("train", "not ready, retrying: %s", why.msg);
-		usleep(ASK_MOST_MS * 1000);
+		usleep(POLL_MAX_MS * 1000);
 	}
 	return rc ? mu_fail(err, why.code, "%s", why.msg) : 0;
 }
@@ -256,7 +256,7 @@ int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 	add_nodes(m);
 	rc = mu_builder_check(b, err);
 	if (!rc && o->n_hooks > MAX_HOOKS)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "%u hooks are too many, at most %d go",
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "%u hooks: at most %d are allowed",
 			     o->n_hooks, MAX_HOOKS);
 	if (!rc)
 		rc = prepare(m, err);

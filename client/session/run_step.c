@@ -12,7 +12,7 @@
 
 #include "lib/tensor/tensor_proto.h"
 
-/* Below BORROW_FROM bytes a copy is cheaper than another slice. */
+/* Below BORROW_MIN_BYTES a copy is cheaper than another slice. */
 enum { BORROW_MIN_BYTES = 4096, NAME_MAX_LEN = 1024 };
 enum { FULL_TRACE = 3 };
 

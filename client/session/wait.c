@@ -10,11 +10,11 @@
 #include "lib/base/log.h"
 #include "lib/base/pb.h"
 
-enum { FIRST_MS = 3000, ASK_MS = 2000 };
+enum { FIRST_REPORT_MS = 3000, WAIT_REASON_TIMEOUT_MS = 2000 };
 
 void wait_begin(struct wait *w)
 {
-	*w = (struct wait){.since_ms = mu_clock_ms(), .gap_ms = FIRST_MS};
+	*w = (struct wait){.since_ms = mu_clock_ms(), .gap_ms = FIRST_REPORT_MS};
 	w->next_ms = w->since_ms + w->gap_ms;
 }
 
@@ -38,7 +38,8 @@ static bool ask_for_peers(struct wait *w, struct rpc_channel *ch)
 	struct mu_pb_field f;
 	struct mu_pb m;
 
-	if (rpc_call(ch, "/muster.MasterService/Waits", &nothing, ASK_MS, 0, &reply, NULL))
+	if (rpc_call(ch, "/muster.MasterService/Waits", &nothing, WAIT_REASON_TIMEOUT_MS, 0, &reply,
+		     NULL))
 		return false;
 	m = mu_pb_of(mu_buf_span(&reply));
 	if (!mu_pb_next(&m, &f) || f.number != 1 || !f.bytes.len)
@@ -52,11 +53,11 @@ static bool ask_for_peers(struct wait *w, struct rpc_channel *ch)
 	return true;
 }
 
-static bool is_away(struct wait *w, struct rpc_channel *ch)
+static bool is_disconnected(struct wait *w, struct rpc_channel *ch)
 {
 	struct mu_err why;
 
-	if (!rpc_channel_is_away(ch, &why))
+	if (!rpc_channel_is_disconnected(ch, &why))
 		return false;
 	snprintf(w->reason, sizeof(w->reason), "%.*s", WAIT_TEXT - 1, why.msg);
 	w->advice = "start that server, or name another target";
@@ -65,7 +66,7 @@ static bool is_away(struct wait *w, struct rpc_channel *ch)
 
 static void find_reason(struct wait *w, struct rpc_channel *ch)
 {
-	if (is_away(w, ch))
+	if (is_disconnected(w, ch))
 		return;
 	if (ask_for_peers(w, ch)) {
 		w->advice = "start the missing tasks, or exclude them with device filters";
@@ -104,6 +105,6 @@ int call_reporting_wait(struct wait *w, struct rpc_channel *ch, const char *targ
 					reply, err);
 
 	if (rc)
-		is_away(w, ch);
+		is_disconnected(w, ch);
 	return rc;
 }

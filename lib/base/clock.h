@@ -20,11 +20,6 @@ static inline int64_t mu_clock_ns(void)
 	return mu_time_of_ns(CLOCK_MONOTONIC);
 }
 
-static inline int64_t mu_clock_us(void)
-{
-	return mu_clock_ns() / 1000;
-}
-
 static inline int64_t mu_clock_ms(void)
 {
 	return mu_clock_ns() / 1000000;

@@ -20,7 +20,7 @@ void *mu_xmalloc(size_t size)
 
 void *mu_xcalloc(size_t count, size_t size)
 {
-	return or_die(calloc(count, size), count * size);
+	return or_die(calloc(count, size), count ? size : 0);
 }
 
 void *mu_xrealloc(void *p, size_t size)

@@ -7,6 +7,7 @@
 #include "lib/builder/builder.h"
 
 #include "lib/builder/fn.h"
+#include "lib/graph/device_name.h"
 
 struct control_scope {
 	struct mu_out *deps;
@@ -127,48 +128,19 @@ const char *mu_out_name(struct mu_builder *b, struct mu_out o)
 
 /* ---- scopes ---- */
 
-enum { DEVICE_FIELDS = 4 };
-static const char *const device_keys[DEVICE_FIELDS] = {"job", "replica", "task", "device"};
-
-/* Splits "/job:ps/task:0" into its fields. Fails the builder for a device name that a server would
- * reject. */
-static bool device_split(struct mu_builder *b, const char *text, struct mu_span field[])
-{
-	for (const char *at = text; *at;) {
-		const char *colon = strchr(at, ':');
-		size_t whole = *at == '/' ? strcspn(at + 1, "/") + 1 : 0;
-		int k = DEVICE_FIELDS;
-
-		if (colon && whole && colon < at + whole)
-			for (k = 0; k < DEVICE_FIELDS; k++)
-				if (mu_span_is((struct mu_span){at + 1, (size_t)(colon - at - 1)},
-					       device_keys[k]))
-					break;
-		if (k == DEVICE_FIELDS) {
-			mu_builder_fail(
-			    b, MU_INVALID_ARGUMENT,
-			    "'%s' is not a device name: expected "
-			    "/job:NAME/replica:N/task:N/device:TYPE:N or some of these fields",
-			    text);
-			return false;
-		}
-		field[k] = (struct mu_span){at, whole};
-		at += whole;
-	}
-	return true;
-}
-
 const char *builder_merge_device(struct mu_builder *b, const char *outer, const char *inner)
 {
-	struct mu_span field[DEVICE_FIELDS] = {{0}};
-	char *out = mu_arena_alloc(&b->graph->arena, strlen(outer) + strlen(inner) + 1), *at = out;
+	struct mu_device_name device, in;
+	struct mu_err err;
+	MU_AUTO_BUF text = {0};
 
-	if (device_split(b, outer, field) && device_split(b, inner, field))
-		for (int k = 0; k < DEVICE_FIELDS; k++)
-			if (field[k].len)
-				at = (char *)memcpy(at, field[k].data, field[k].len) + field[k].len;
-	*at = 0;
-	return out;
+	if (mu_device_parse(&device, outer, &err) || mu_device_parse(&in, inner, &err)) {
+		mu_builder_fail(b, err.code, "%s", err.msg);
+		return "";
+	}
+	mu_device_merge(&device, &in);
+	mu_device_write(&text, &device);
+	return mu_arena_strndup(&b->graph->arena, text.data, text.len);
 }
 
 void mu_push_device(struct mu_builder *b, const char *device)

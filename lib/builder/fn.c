@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions. Each has its own builder and is stored in the function library of the
- * outermost_builder graph.
+ * outermost builder's graph.
  *
  * Encoding of a FunctionDef: signature=1 {name=1, input_arg=2, output_arg=3 {name=1, type=3},
  * is_stateful=17}, node_def=3, ret=4 {key=1, value=2}. Inside a function the input of a node is

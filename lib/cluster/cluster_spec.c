@@ -21,7 +21,7 @@ void mu_cluster_fini(struct mu_cluster *c)
 	*c = (struct mu_cluster){0};
 }
 
-static bool name_ok(const char *name)
+static bool is_job_name(const char *name)
 {
 	size_t n = strlen(name);
 
@@ -92,7 +92,7 @@ int mu_cluster_add(struct mu_cluster *c, const char *job, int index, const char 
 	bool found;
 	int rc;
 
-	if (!name_ok(job))
+	if (!is_job_name(job))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "cluster: '%.80s' is not a job name (letters, digits, _ and -)",
 			       job);
@@ -249,7 +249,7 @@ static int read_self(struct mu_self *self, const struct mu_cluster *c,
 	} else if ((rc = mu_doc_opt_int(task, "index", 0, INT_MAX, &index, err))) {
 		return rc;
 	}
-	if (!job || !name_ok(job))
+	if (!job || !is_job_name(job))
 		return mu_doc_invalid(task, err, "needs a \"type\": the job of this task");
 	/* An evaluator is not a member of the cluster that it evaluates. */
 	if (strcmp(job, "evaluator") && !mu_cluster_address(c, job, (int)index, err))

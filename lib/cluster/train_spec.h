@@ -16,31 +16,31 @@ struct train_spec {
 	enum dataset_format format;
 	const char *path;      /* csv: the file; its last column is the label; records: a pattern */
 	const char *test_path; /* records: of the test; NULL: a fraction is held out */
-	const char *feature, *label; /* tfrecord: their names in a tf.Example */
+	const char *feature, *label; /* tfrecord: names of the features in a tf.Example */
 	int skip_bad;                /* records: 1: leave bad ones out */
 	const char *train_images;    /* idx: four files */
 	const char *train_labels, *test_images, *test_labels;
 	double test_fraction; /* csv: the last part of the rows is held out; 0.2 */
-	int64_t split_seed;   /* csv: rows are shuffled by it before that; 0: as they stand */
+	int64_t split_seed;   /* csv: seed of the shuffle before the split; 0: file order */
 	double scale;         /* features are divided by it; 0: by their greatest value */
 	int hidden[TRAIN_MAX_LAYERS];
 	unsigned n_hidden;
 	int categorical[TRAIN_MAX_CATEGORICAL]; /* wide-deep: columns of names, from 0 */
 	unsigned n_categorical;
-	int embedding;             /* wide-deep: 8 */
-	int pairs;                 /* es: 16 */
-	double noise;              /* es: 0.1 */
-	int batch_size;            /* 32 */
-	double learning_rate;      /* 0.1 */
-	const char *optimizer;     /* "sgd", "momentum", "nesterov", "adagrad", "adam", … */
-	int decay;                 /* of the rate: constant, exponential, steps, cosine */
-	double decay_rate;         /* 0.96 */
-	int64_t decay_steps;       /* 1000 */
-	double l2, clip_norm;      /* 0: none */
-	double momentum;           /* 0.9 */
-	int64_t steps;             /* target global step; 1000 */
-	int64_t validation_steps;  /* how often the chief scores the test set; 0: at the end */
-	int64_t patience;          /* scores that are no better before it ends; 0: never */
+	int embedding;            /* wide-deep: 8 */
+	int pairs;                /* es: 16 */
+	double noise;             /* es: 0.1 */
+	int batch_size;           /* 32 */
+	double learning_rate;     /* 0.1 */
+	const char *optimizer;    /* "sgd", "momentum", "nesterov", "adagrad", "adam", … */
+	int decay;                /* of the rate: constant, exponential, steps, cosine */
+	double decay_rate;        /* 0.96 */
+	int64_t decay_steps;      /* 1000 */
+	double l2, clip_norm;     /* 0: none */
+	double momentum;          /* 0.9 */
+	int64_t steps;            /* target global step; 1000 */
+	int64_t validation_steps; /* how often the chief scores the test set; 0: at the end */
+	int64_t patience; /* validations without improvement before training stops; 0: never */
 	const char *export_prefix; /* of the final weights; NULL: none */
 	int64_t seed;              /* 1 */
 	bool sync;                 /* spec.mode: sync */

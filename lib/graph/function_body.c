@@ -179,6 +179,8 @@ static int add_ret(struct body *b, unsigned a, unsigned k, enum mu_dtype type, u
 
 	if (rc)
 		return rc;
+	if (in.port == MU_CONTROL)
+		return mu_fail(b->err, MU_INVALID_ARGUMENT, "Return '%s' is a control input", out);
 	in.port += (int)k;
 	for (mu_buf_printf(&name, "%s_RetVal_%u", out, k); mu_graph_find(b->g, name.data);)
 		mu_buf_putc(&name, '_');

@@ -11,8 +11,8 @@ struct mu_node *mu_graph_append(struct mu_graph *g, const char *name, const char
  * one.  Fails if the name is in use. */
 int mu_graph_parse_node(struct mu_graph *g, struct mu_span proto, size_t *budget,
 			struct mu_err *err);
-/* Reads the number of an output, without a sign; false: it is none.  What follows the span does not
- * count: texts within a message have no NUL, and the tag of the next field may be a digit. */
+/* Reads the number of an output, without a sign; false: the span is not a number.  Does not read
+ * past the span: text in a message has no NUL. */
 bool mu_parse_port(struct mu_span digits, int *port);
 /* Empties the index, after nodes were removed. */
 void mu_graph_index_reset(struct mu_graph *g);

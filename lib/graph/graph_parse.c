@@ -19,7 +19,7 @@ static bool name_char(unsigned char c, bool first)
 }
 
 /* Names may begin with '_', because masters send graphs with their own nodes ("_recv_x_0"). */
-static bool name_ok(struct mu_span s)
+static bool is_node_name(struct mu_span s)
 {
 	for (size_t i = 0; i < s.len; i++)
 		if (!name_char((unsigned char)s.data[i], i == 0))
@@ -52,12 +52,12 @@ static int count_fields(struct counts *c, struct mu_span proto, struct mu_err *e
 	}
 	if (m.bad)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a node is malformed or truncated");
-	if (!name_ok(c->name))
+	if (!is_node_name(c->name))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Illegal op name '%.*s'\n\t [[{{node %.*s}}]]",
 			       c->name.len < 200 ? (int)c->name.len : 200, c->name.data,
 			       c->name.len < 200 ? (int)c->name.len : 200, c->name.data);
-	if (!name_ok(c->op))
+	if (!is_node_name(c->op))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "node '%.*s' has no op", (int)c->name.len,
 			       c->name.data);
 	return 0;

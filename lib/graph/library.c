@@ -49,7 +49,7 @@ void mu_library_unref(struct mu_library *l)
 	}
 }
 
-/* The version that a look-up goes on with; NULL behind one that has all entries. */
+/* Returns the next older version to search; NULL if `l` has all entries. */
 static const struct mu_library *older(const struct mu_library *l)
 {
 	return l->is_merged ? NULL : l->previous;

@@ -2,7 +2,7 @@
 /* The typed, strict getters of doc.h. */
 #include "lib/io/doc.h"
 
-static const int64_t EXACT_MOST = 1LL << 53; /* larger integers are not exact as doubles */
+static const int64_t MAX_EXACT_INTEGER = 1LL << 53; /* larger integers are not exact as doubles */
 
 /* Returns the child to read; NULL if absent or null. */
 static struct mu_doc_node *child_of(const struct mu_doc_node *map, const char *key)
@@ -46,7 +46,7 @@ int mu_doc_opt_text(const struct mu_doc_node *map, const char *key, const char *
 static bool is_integer(const struct mu_doc_node *n)
 {
 	return n->kind == MU_DOC_INT || (n->kind == MU_DOC_FLOAT && n->f == (double)n->i &&
-					 n->i > -EXACT_MOST && n->i < EXACT_MOST);
+					 n->i > -MAX_EXACT_INTEGER && n->i < MAX_EXACT_INTEGER);
 }
 
 int mu_doc_opt_int(const struct mu_doc_node *map, const char *key, int64_t min, int64_t max,

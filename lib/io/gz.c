@@ -42,7 +42,7 @@ static int cannot_open(const char *path, int why, struct mu_err *err)
 {
 	MU_AUTO_FREE char *here = why == ENOENT && *path != '/' ? getcwd(NULL, 0) : NULL;
 
-	return here ? mu_fail(err, MU_NOT_FOUND, "cannot read %s: %s; it was looked for in %s",
+	return here ? mu_fail(err, MU_NOT_FOUND, "cannot read %s: %s; the current folder is %s",
 			      path, strerror(why), here)
 		    : mu_fail_errno(err, why, "cannot read %s", path);
 }

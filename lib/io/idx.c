@@ -4,10 +4,7 @@
 
 #include <arpa/inet.h>
 #include <endian.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "lib/io/gz.h"
 
@@ -93,41 +90,7 @@ static int new_tensor(struct mu_tensor *out, enum mu_dtype dtype, const struct m
 	return 0;
 }
 
-/* Reads an uncompressed file directly into the tensor. */
-static int read_plain(struct mu_tensor *out, int fd, uint64_t size, const char *path,
-		      struct mu_err *err)
-{
-	char first[4 + 4 * MU_MAX_RANK];
-	ssize_t n = pread(fd, first, sizeof(first), 0);
-	struct mu_shape shape = {0};
-	enum mu_dtype dtype = MU_DT_INVALID;
-	struct mu_tensor t;
-	size_t head = 0, done = 0;
-	int rc;
-
-	if (n < 0)
-		return mu_fail_errno(err, errno, "cannot read %s", path);
-	rc = idx_read_head((struct mu_span){first, (size_t)n}, path, &dtype, &shape, &head, err);
-	if (!rc)
-		rc = new_tensor(&t, dtype, &shape, head, size - head, path, err);
-	if (rc)
-		return rc;
-	while (done < size - head) {
-		n = pread(fd, (char *)t.data + done, size - head - done, (off_t)(head + done));
-		if (n <= 0 && !(n < 0 && errno == EINTR)) {
-			mu_tensor_unref(&t);
-			return n < 0 ? mu_fail_errno(err, errno, "cannot read %s", path)
-				     : mu_fail(err, MU_DATA_LOSS,
-					       "%s: offset %zu: the file became shorter", path,
-					       head + done);
-		}
-		done += n > 0 ? (size_t)n : 0;
-	}
-	*out = t;
-	return 0;
-}
-
-static int read_packed(struct mu_tensor *out, const char *path, struct mu_err *err)
+int mu_idx_read(struct mu_tensor *out, const char *path, struct mu_err *err)
 {
 	MU_AUTO_BUF file = {0};
 	struct mu_shape shape = {0};
@@ -141,27 +104,6 @@ static int read_packed(struct mu_tensor *out, const char *path, struct mu_err *e
 	    (rc = new_tensor(&t, dtype, &shape, head, file.len - head, path, err)))
 		return rc;
 	memcpy(t.data, file.data + head, file.len - head);
-	*out = t;
-	return 0;
-}
-
-int mu_idx_read(struct mu_tensor *out, const char *path, struct mu_err *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
-	unsigned char magic[2] = {0, 0};
-	struct mu_tensor t;
-	struct stat st;
-
-	if (fd < 0)
-		return mu_fail_errno(err, errno, "cannot read %s", path);
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MAX_FILE &&
-	    pread(fd, magic, 2, 0) == 2 && !(magic[0] == 0x1f && magic[1] == 0x8b))
-		rc = read_plain(&t, fd, (uint64_t)st.st_size, path, err);
-	else
-		rc = read_packed(&t, path, err);
-	close(fd);
-	if (rc)
-		return rc;
 	big_endian_to_host(&t);
 	*out = t;
 	return 0;

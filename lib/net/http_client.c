@@ -28,7 +28,8 @@ enum {
 	UNACKNOWLEDGED_MAX_MS = 30000, /* then the connection is dead, and all calls on it fail */
 	CA_CACHE_S = 60,               /* until a changed file of authorities is noticed */
 	POLL_MS = 60000,               /* libcurl's own timers shorten it */
-	UPLOAD_BUFFER = 16 << 10,      /* glibc merges all freed blocks after a free of 64 KiB */
+	UPLOAD_BUFFER =
+	    16 << 10, /* glibc consolidates its free lists when 64 KiB or more is freed */
 };
 
 /* A multi handle with the connection that it keeps. */

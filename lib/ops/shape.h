@@ -48,8 +48,8 @@ mu_shape_rule shape_depth_to_space, shape_bitcast, shape_compare_and_bitpack;
 /* shape_segment.c */
 mu_shape_rule shape_partition, shape_stitch, shape_unsorted_segment, shape_split_v, shape_unique;
 mu_shape_rule shape_unravel, shape_dense_bincount, shape_sparse_bincount, shape_dense_counts,
-    shape_ragged_counts, shape_string_join;
-mu_shape_rule shape_substr, shape_broadcast_args, shape_concat_offset, shape_betainc;
+    shape_ragged_counts, shape_scalars_or_same;
+mu_shape_rule shape_substr, shape_broadcast_args, shape_concat_offset;
 mu_shape_rule shape_mirror_pad_grad, shape_gather_first, shape_gathered, shape_random_each;
 mu_shape_rule shape_resource_gather_nd;
 

@@ -354,7 +354,7 @@ int shape_index_shuffle(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-int shape_string_join(struct mu_shape_ctx *c, struct mu_err *err)
+int shape_scalars_or_same(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	struct mu_pshape all = mu_pshape_unknown(-1);
 	bool scalars = true;
@@ -379,12 +379,6 @@ int shape_substr(struct mu_shape_ctx *c, struct mu_err *err)
 			       mu_pshape_str(&c->in[1]), mu_pshape_str(&c->in[2]));
 	MU_RETURN_IF_ERROR(mu_shape_merge(&c->in[1], &c->in[2], &both, err));
 	return mu_shape_broadcast(&c->in[0], &c->in[1], &c->out[0], err);
-}
-
-/* Scalars and tensors of one shape. */
-int shape_betainc(struct mu_shape_ctx *c, struct mu_err *err)
-{
-	return shape_string_join(c, err);
 }
 
 int shape_random_each(struct mu_shape_ctx *c, struct mu_err *err)

@@ -7,9 +7,10 @@
  * keep their pages ("warm" blocks), as long as blocks in use and warm ones together have no more
  * bytes than blocks in use had at their recent peak, or the warm ones no more than
  * ARENA_CACHE_BYTES.  A step that repeats thus finds all its pages, and a task needs no more memory
- * than its steps do.  Beyond that the blocks lose their pages that were freed first.  The peak is
- * forgotten after PEAK_ROUNDS times as many bytes were freed.  A step with 512 MiB in use takes a
- * fifth of the time that it takes with a fixed limit of 256 MiB for warm blocks (56 and 283 ms).
+ * than its steps do.  Beyond that the oldest free blocks lose their pages.  The peak is
+ * measured anew each time PEAK_ROUNDS times its bytes have been freed.  A step with 512 MiB in use
+ * takes a fifth of the time that it takes with a fixed limit of 256 MiB for warm blocks (56 and 283
+ * ms).
  *
  * The file is sealed against shrinking, so an importing task cannot lose mapped pages.  Importers
  * check the seal.  They get a read-only descriptor. */
@@ -25,7 +26,7 @@
 
 #include "lib/base/mem.h"
 
-enum { STEPS = 4, CLASSES = 64 * STEPS, TIMES_MEMORY = 8, PEAK_ROUNDS = 8 };
+enum { CLASSES_PER_POWER = 4, CLASSES = 64 * CLASSES_PER_POWER, TIMES_MEMORY = 8, PEAK_ROUNDS = 8 };
 
 /* The record of a free block.  It is separate, because the block may have no pages. */
 struct block {
@@ -55,10 +56,10 @@ static struct {
 static unsigned arena_class(size_t bytes, size_t *block)
 {
 	unsigned top = 63 - (unsigned)__builtin_clzl(bytes - 1); /* bytes in (2^top, 2^(top+1)] */
-	size_t step = ((size_t)1 << top) / STEPS, n = (bytes + step - 1) / step;
+	size_t step = ((size_t)1 << top) / CLASSES_PER_POWER, n = (bytes + step - 1) / step;
 
 	*block = n * step;
-	return top * STEPS + (unsigned)(n - STEPS - 1);
+	return top * CLASSES_PER_POWER + (unsigned)(n - CLASSES_PER_POWER - 1);
 }
 
 static int make_file(struct mu_err *err)
@@ -141,7 +142,8 @@ static void arena_push(struct block **list, struct block *b)
 
 static size_t size_of_class(unsigned k)
 {
-	return ((size_t)1 << k / STEPS) / STEPS * (k % STEPS + STEPS + 1);
+	return ((size_t)1 << k / CLASSES_PER_POWER) / CLASSES_PER_POWER *
+	       (k % CLASSES_PER_POWER + CLASSES_PER_POWER + 1);
 }
 
 /* ---- warm blocks; the lock is held ---- */

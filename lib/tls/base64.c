@@ -21,7 +21,7 @@ int mu_base64_decode(const char *text, const char *what, size_t size_max, struct
 	       EVP_DecodeFinal(ctx, (unsigned char *)out->data + n, &tail) == 1 && n + tail > 0;
 	EVP_ENCODE_CTX_free(ctx);
 	if (!good)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s is no base64", what);
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s is not valid base64", what);
 	out->len = (size_t)(n + tail);
 	out->data[out->len] = 0;
 	return 0;

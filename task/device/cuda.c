@@ -93,7 +93,8 @@ static int load_plugin(const char *requested, const struct cuda_plugin **out, st
 	cuda_plugin_fn *get;
 	*(void **)&get = dlsym(so, "muster_cuda_plugin");
 	if (!get)
-		rc = mu_fail(err, MU_FAILED_PRECONDITION, "%s is no GPU plug-in of muster", path);
+		rc =
+		    mu_fail(err, MU_FAILED_PRECONDITION, "%s is not a GPU plug-in of Muster", path);
 	else if (get(out, why, sizeof why))
 		rc = mu_fail(err, MU_FAILED_PRECONDITION, "no CUDA here: %s", why);
 	else if ((*out)->version != CUDA_PLUGIN_VERSION)

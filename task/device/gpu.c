@@ -12,16 +12,16 @@ enum { MAX_GPUS = 64 };
 
 /* ---- opening ---- */
 
-static int see_device(struct gpu *g, struct mu_err *err)
+static int read_device_info(struct gpu *g, struct mu_err *err)
 {
 	struct gpu_info *f = &g->info;
 	const struct cuda_api *api = g->api;
 	int rc;
 
-	if ((rc = gpu_check(g, api->device_name(f->name, sizeof f->name, g->ordinal), "its name",
-			    err)) ||
-	    (rc = gpu_check(g, api->device_bus_id(f->bus, sizeof f->bus, g->ordinal), "its place",
-			    err)) ||
+	if ((rc = gpu_check(g, api->device_name(f->name, sizeof f->name, g->ordinal),
+			    "reading its name", err)) ||
+	    (rc = gpu_check(g, api->device_bus_id(f->bus, sizeof f->bus, g->ordinal),
+			    "reading its PCI bus id", err)) ||
 	    (rc = gpu_check(g, api->device_attribute(&f->major, CUDA_MAJOR, g->ordinal),
 			    "its compute capability", err)) ||
 	    (rc = gpu_check(g, api->device_attribute(&f->minor, CUDA_MINOR, g->ordinal),
@@ -57,7 +57,7 @@ static bool env_is_true(const char *variable)
 static void open_libraries(struct gpu *g, const struct cuda_plugin *plugin)
 {
 	g->tf32 = env_is_true("MUSTER_TF32");
-	g->repeatable = env_is_true("TF_DETERMINISTIC_OPS");
+	g->is_deterministic = env_is_true("TF_DETERMINISTIC_OPS");
 	g->blas_api = plugin->blas;
 	if (plugin->blas && plugin->blas->library_new(&g->blas))
 		g->blas = NULL;
@@ -97,7 +97,7 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 	mu_map_init(&g->kernels);
 	g->api->driver_version(&g->info.driver);
 	if ((rc = gpu_check(g, g->api->device_get(&g->ordinal, ordinal), "finding it", err)) ||
-	    (rc = see_device(g, err)) ||
+	    (rc = read_device_info(g, err)) ||
 	    (rc = gpu_check(g, g->api->context_retain(&g->context, g->ordinal), "opening it", err)))
 		return rc;
 	g->has_context = true;
@@ -228,11 +228,12 @@ int gpu_set_open(const struct cuda_plugin *plugin, const struct gpu_options *o,
 	unsigned n;
 
 	if (plugin->api->device_count(&count) || count <= 0)
-		return mu_fail(err, MU_FAILED_PRECONDITION, "no CUDA here: no GPU answers");
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "no CUDA here: the driver reports no GPU");
 	if ((rc = read_visible(o->visible, count, ordinals, &n, err)))
 		return rc;
-	if (o->most && n > o->most)
-		n = o->most;
+	if (o->max_gpus && n > o->max_gpus)
+		n = o->max_gpus;
 	struct device_set *s = mu_xcalloc(1, sizeof *s + n * sizeof s->at[0]);
 	for (; s->n < n && !rc; s->n++) {
 		struct gpu *g = MU_NEW(struct gpu);

@@ -22,15 +22,16 @@
 
 struct gpu; /* begins with its struct device */
 
-struct gpu_options {      /* of TensorFlow's GPUOptions */
-	double fraction;  /* of the memory; 0: nearly all that is free */
-	bool growth;      /* take memory as it is needed */
-	char visible[64]; /* "0,2": which of the machine's GPUs, in the order of our numbers */
-	size_t limit;     /* bytes; 0: what fraction says */
-	unsigned most;    /* of the visible GPUs; 0: all */
+struct gpu_options {       /* of TensorFlow's GPUOptions */
+	double fraction;   /* of the memory; 0: nearly all that is free */
+	bool growth;       /* take memory as it is needed */
+	char visible[64];  /* "0,2": which of the machine's GPUs, in the order of our numbers */
+	size_t limit;      /* bytes; 0: what fraction says */
+	unsigned max_gpus; /* of the visible GPUs; 0: all */
 };
 
-/* Opens the first options.most of the GPUs that options.visible names.  api and image have to last.
+/* Opens the first options.max_gpus of the GPUs that options.visible names.  api and image have to
+ * last.
  */
 int gpu_set_open(const struct cuda_plugin *plugin, const struct gpu_options *o,
 		 struct device_set **out, struct mu_err *err);

@@ -112,7 +112,7 @@ static int list_algorithms(const struct conv *p, void *library, int *found, stru
 static bool is_allowed(const struct dnn_choice *c, const struct gpu *g, int math)
 {
 	return c->status == 0 && c->workspace <= MOST_WORKSPACE &&
-	       (!g->repeatable || c->deterministic == DNN_DETERMINISTIC) &&
+	       (!g->is_deterministic || c->deterministic == DNN_DETERMINISTIC) &&
 	       (math != DNN_FMA_MATH || c->math == math || c->math == DNN_DEFAULT_MATH);
 }
 

@@ -47,9 +47,10 @@ struct gpu {
 	bool has_context;
 	void *context, *module;
 	const struct blas_api *blas_api;
-	void *blas;      /* the library on this GPU; NULL: without it */
-	bool tf32;       /* MUSTER_TF32=1 */
-	bool repeatable; /* TF_DETERMINISTIC_OPS=1: a library's sums in the same order each time */
+	void *blas;            /* the library on this GPU; NULL: without it */
+	bool tf32;             /* MUSTER_TF32=1 */
+	bool is_deterministic; /* TF_DETERMINISTIC_OPS=1: a library's sums in the same order each
+				  time */
 	const struct dnn_api *dnn_api;
 	pthread_mutex_t
 	    library_lock; /* held during each call of a library; guards the next members */

@@ -4,7 +4,7 @@
 
 #include "task/graph/loops.h"
 
-/* Fills `list` and `of`. */
+/* Fills `list` and `output_loop`. */
 int loops_find(struct loops *l, struct mu_graph *g, struct mu_err *err);
 
 #endif

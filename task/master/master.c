@@ -69,7 +69,7 @@ void master_remove_waiting(struct master *m, struct fan_out *f)
 	pthread_mutex_unlock(&m->lock);
 }
 
-void master_waits(struct master *m, uint32_t client_id, struct mu_buf *out)
+void master_describe_waits(struct master *m, uint32_t client_id, struct mu_buf *out)
 {
 	pthread_mutex_lock(&m->lock);
 	for (struct fan_out *f = m->waiting; f && !out->len; f = f->next)
@@ -120,8 +120,8 @@ struct session *master_remove(struct master *m, const char *handle)
 	return s;
 }
 
-int master_filter(struct peers *cluster, char **filters, size_t n_filters, struct fan_out *g,
-		  struct mu_err *err)
+int master_add_filtered_peers(struct peers *cluster, char **filters, size_t n_filters,
+			      struct fan_out *g, struct mu_err *err)
 {
 	for (unsigned i = 0; i < peers_count(cluster); i++) {
 		struct peer *p = peers_at(cluster, i);

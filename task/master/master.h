@@ -45,11 +45,11 @@ unsigned master_sessions(struct master *m);
 /* From now on, sessions that no call has used for idle_ms are closed; 0: never. */
 void master_set_session_idle_limit(struct master *m, int64_t idle_ms);
 
-/* Between these two calls master_waits reports the peers that f waits for. */
+/* Between these two calls master_describe_waits reports the peers that f waits for. */
 void master_add_waiting(struct master *m, struct fan_out *f);
 void master_remove_waiting(struct master *m, struct fan_out *f);
 /* Appends text for users: the peers that the CreateSession calls of this client wait for. */
-void master_waits(struct master *m, uint32_t client_id, struct mu_buf *out);
+void master_describe_waits(struct master *m, uint32_t client_id, struct mu_buf *out);
 
 /* ---- sessions ---- */
 struct run_step;
@@ -111,8 +111,8 @@ int master_add(struct master *m, struct session *s, struct mu_err *err);
 struct session *master_remove(struct master *m, const char *handle);
 void master_close_all(struct master *m, const struct mu_err *why);
 /* Adds the tasks of the cluster that the filters accept to g, and always this task. */
-int master_filter(struct peers *cluster, char **filters, size_t n_filters, struct fan_out *g,
-		  struct mu_err *err);
+int master_add_filtered_peers(struct peers *cluster, char **filters, size_t n_filters,
+			      struct fan_out *g, struct mu_err *err);
 
 /* ---- client graphs: the registered partitions for one step signature ---- */
 struct registered_partition {

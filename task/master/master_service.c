@@ -49,7 +49,7 @@ static void get_session_wait_reason(struct rpc_call *call, void *ctx)
 	MU_AUTO_BUF text = {0};
 	MU_AUTO_BUF reply = {0};
 
-	master_waits(master_of(ctx), rpc_client_id(call), &text);
+	master_describe_waits(master_of(ctx), rpc_client_id(call), &text);
 	mu_buf_putc(&text, 0);
 	mu_pb_put_str(&reply, 1, text.data);
 	rpc_reply(call, &(struct rpc_message){.head = mu_buf_span(&reply)});
@@ -153,7 +153,8 @@ static int reset(void *ctx, struct mu_span request, struct mu_buf *reply, struct
 	if (!m)
 		return -MU_INVALID_ARGUMENT;
 	fan_out_init(&g);
-	rc = master_filter(master->peers, m->device_filters, m->n_device_filters, &g, err);
+	rc = master_add_filtered_peers(master->peers, m->device_filters, m->n_device_filters, &g,
+				       err);
 	if (!rc) {
 		mu_fail(&why, MU_ABORTED, "The session was reset");
 		master_close_all(master, &why);
@@ -185,7 +186,7 @@ static int list_all_devices(void *ctx, struct mu_span request, struct mu_buf *re
 	for (unsigned i = 0; s && i < s->n_peers; i++)
 		fan_out_add(&g, s->peers[i]);
 	if (!s)
-		rc = master_filter(master_of(ctx)->peers, NULL, 0, &g, err);
+		rc = master_add_filtered_peers(master_of(ctx)->peers, NULL, 0, &g, err);
 	if (!rc) {
 		fan_out_run(&g, PEER_GET_STATUS, MU_SPAN(""), LIST_TIMEOUT_MS, false,
 			    "ListDevices");
@@ -201,8 +202,8 @@ static int make_callable(void *ctx, struct mu_span request, struct mu_buf *reply
 	Muster__MakeCallableResponse out = MUSTER__MAKE_CALLABLE_RESPONSE__INIT;
 	MU_AUTO(session_unref) struct session *s = NULL;
 	MU_AUTO_ARENA a = {0};
-	Muster__ListDevicesRequest *m = /* the handle is field 1 of both */
-	    control_unpack(&a, &muster__list_devices_request__descriptor, request, err);
+	Muster__MakeCallableRequest *m =
+	    control_unpack(&a, &muster__make_callable_request__descriptor, request, err);
 
 	if (!m || !(s = master_session(master_of(ctx), m->session_handle, err)))
 		return -(int)err->code;

@@ -133,8 +133,8 @@ static int session_set_up(struct session *s, const Muster__CreateSessionRequest 
 	if (!rc)
 		rc = graph_check_new(s->graph, 0, false, err);
 	if (!rc)
-		rc = master_filter(s->cluster, config->device_filters, config->n_device_filters, g,
-				   err);
+		rc = master_add_filtered_peers(s->cluster, config->device_filters,
+					       config->n_device_filters, g, err);
 	if (rc)
 		return rc;
 	fan_out_run(g, PEER_GET_STATUS, MU_SPAN(""), s->master->connect_timeout_ms, true,

@@ -305,7 +305,7 @@ int recv_tensor_response_parse(struct mu_span bytes, struct mu_tensor *out, bool
 	if (m.bad)
 		return mu_fail(err, MU_INTERNAL, "the peer's RecvTensor reply is truncated");
 	if (is_dead)
-		proto = MU_SPAN("\x08\x01\x12\x04\x12\x02\x08\x00"); /* float, [0] */
+		proto = MU_SPAN(EMPTY_FLOAT_PROTO);
 	rc = mu_tensor_parse(&got, proto, err);
 	if (rc)
 		return rc;

@@ -21,7 +21,7 @@ struct run_step_request {
 	const char *session;
 	struct name_list feeds, fetches, targets;
 	struct name_list connected, sources; /* of a callable: tensors, and what replaces them */
-	struct mu_span *feed_tensors; /* serialised TensorProtos */
+	struct mu_span *feed_tensors;        /* serialised TensorProtos */
 	unsigned cap_tensors;
 	int64_t timeout_ms, request_id, callable;
 	const char *partial; /* the handle of a partial run; NULL: an ordinary step */
@@ -56,6 +56,8 @@ struct recv_tensor_request {
 int recv_tensor_request_parse(struct recv_tensor_request *out, struct mu_span bytes,
 			      struct mu_arena *a, struct mu_err *err);
 void recv_tensor_request_write(struct mu_buf *b, const struct recv_tensor_request *m);
+/* A TensorProto {dtype=DT_FLOAT, shape=[0]}: the tensor of a dead value. */
+#define EMPTY_FLOAT_PROTO "\x08\x01\x12\x04\x12\x02\x08\x00"
 /* Parses a RecvTensorResponse. */
 int recv_tensor_response_parse(struct mu_span bytes, struct mu_tensor *out, bool *dead,
 			       struct mu_err *err);

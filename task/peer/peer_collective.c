@@ -94,7 +94,7 @@ int peer_collective_parse(struct collective_part *out, struct mu_span bytes, str
 	}
 	if (m.bad || number[1] < 0 || number[1] >= COLLECTIVE_KINDS || !*p.device ||
 	    number[8] <= 0 || number[8] >= MU_DT_COUNT ||
-	    (!p.sends && number[1] != COLLECTIVE_BROADCAST && number[1] != COLLECTIVE_LEAVE))
+	    (!p.sends && number[1] != COLLECTIVE_BROADCAST && number[1] != COLLECTIVE_STEP_FAILED))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "the part of a collective op is malformed");
 	p.kind = (enum collective_kind)number[1];

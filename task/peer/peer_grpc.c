@@ -268,7 +268,7 @@ static void grpc_describe(struct peer *p, struct mu_buf *out)
 	pthread_mutex_lock(&g->lock);
 	ch = g->ch;
 	pthread_mutex_unlock(&g->lock);
-	if (ch && rpc_channel_is_away(ch, &why))
+	if (ch && rpc_channel_is_disconnected(ch, &why))
 		mu_buf_printf(out, " (%s)", why.msg); /* includes the address */
 	else
 		mu_buf_printf(out, " at %s", g->address);

@@ -2,10 +2,10 @@
 /* Handles the frames of streams.
  *
  * The side that dialled is the master of the steps on a connection.  It sends RUN, CANCEL and
- * CLEANUP and receives RUN_DONE; both sides send TENSOR.  On the master c->steps has the runs without a
- * reply.  On the other side it has the runs of the master, and the steps whose tensors arrived
- * before their RUN.  When a connection ends, the former fail with UNAVAILABLE; the latter are
- * cancelled and dropped.
+ * CLEANUP and receives RUN_DONE; both sides send TENSOR.  On the master c->steps has the runs
+ * without a reply.  On the other side it has the runs of the master, and the steps whose tensors
+ * arrived before their RUN.  When a connection ends, the former fail with UNAVAILABLE; the latter
+ * are cancelled and dropped.
  *
  * Both sides add the connection as a route to the step's rendezvous before the step runs.  So each
  * side waits locally for the tensors that the other pushes.  Frames keep their order: the tensors
@@ -295,12 +295,10 @@ static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err
 	return 0;
 }
 
-static void on_cancel(struct stream_conn *c)
+/* Forgets a step of the connection that does not run. */
+static void forget_idle_step(struct stream_conn *c, int64_t step_id)
 {
-	const struct local_worker *w = c->owner->worker;
-	int64_t step_id = c->header.step_id;
 	struct stream_step *s;
-	struct mu_err why;
 
 	pthread_mutex_lock(&c->lock);
 	s = mu_map_get_n(&c->steps, &step_id, sizeof(step_id));
@@ -310,6 +308,15 @@ static void on_cancel(struct stream_conn *c)
 		s = NULL; /* stream_run_ended will free it */
 	pthread_mutex_unlock(&c->lock);
 	free(s);
+}
+
+static void on_cancel(struct stream_conn *c)
+{
+	const struct local_worker *w = c->owner->worker;
+	int64_t step_id = c->header.step_id;
+	struct mu_err why;
+
+	forget_idle_step(c, step_id);
 	mu_fail(&why, MU_CANCELLED, "The master cancelled step %lld", (long long)step_id);
 	w->ops->drop_step(w->worker, step_id, &why);
 }
@@ -482,24 +489,12 @@ static void stream_deliver(struct stream_conn *c, struct mu_tensor *t, bool dead
 {
 	const struct local_worker *w = c->owner->worker;
 	struct rendezvous *r = rendezvous_table_get(w->runtime->steps, c->header.step_id);
-	struct stream_step *s = NULL;
 	struct mu_err err;
 
-	if (bad) {
+	if (bad)
 		rendezvous_abort(r, bad);
-	} else if (rendezvous_put(r, c->key, *t, dead, &err) && !c->dialled) {
-		/* the step has ended */
-		int64_t step_id = c->header.step_id;
-
-		pthread_mutex_lock(&c->lock);
-		s = mu_map_get_n(&c->steps, &step_id, sizeof(step_id));
-		if (s && !s->running)
-			mu_map_del_n(&c->steps, &step_id, sizeof(step_id));
-		else
-			s = NULL;
-		pthread_mutex_unlock(&c->lock);
-	}
-	free(s);
+	else if (rendezvous_put(r, c->key, *t, dead, &err) && !c->dialled)
+		forget_idle_step(c, c->header.step_id); /* the step has ended */
 	rendezvous_unref(r);
 }
 

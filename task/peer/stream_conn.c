@@ -42,7 +42,7 @@ struct stream_conn *stream_conn_new(struct streams *owner, int fd)
 	c->refs = 1;
 	c->owner = owner;
 	c->fd = fd;
-	c->fds[SHARE_FILE] = c->fds[SHARE_LIFE] = -1;
+	c->fds[SHARE_FILE] = c->fds[SHARE_LIVENESS] = -1;
 	c->last = &c->first;
 	c->buffer = mu_xmalloc(STREAM_BUFFER);
 	pthread_mutex_init(&c->lock, NULL);
@@ -130,7 +130,7 @@ int stream_conn_send_hello(struct stream_conn *c, enum stream_type type,
 	stream_hello_write(&b, type, c->exporter ? STREAM_SHARES : 0, h);
 	if (c->exporter) {
 		rc = share_send(c->fd, mu_buf_span(&b), fds, err);
-		close(fds[SHARE_LIFE]);
+		close(fds[SHARE_LIVENESS]);
 	} else if (stream_io_put_all(c, mu_buf_span(&b), until_ms)) {
 		stream_io_fail(c, errno, err);
 		rc = -MU_UNAVAILABLE;

@@ -8,22 +8,61 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 #include "lib/net/accept_backoff.h"
+#include "lib/net/listen.h"
 #include "task/peer/stream_conn.h"
-#include "task/peer/stream_listen.h"
 #include "task/rpc/tls.h"
 #include "task/runtime/runtime.h"
 
 enum { HANDSHAKE_MS = 5000, HANDSHAKE_CHECK_MS = 1000, MAX_CONNS = 4096, EVENTS = 32 };
+
+/* ---- listeners ---- */
+
+/* Listens on an abstract Unix socket with a random name, which is stored in the offer. */
+static int listen_local(struct stream_offer *o, struct mu_err *err)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), n;
+
+	snprintf(o->local, sizeof(o->local), "muster-%016llx%016llx",
+		 (unsigned long long)mu_random_u64(), (unsigned long long)mu_random_u64());
+	n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "%s", o->local);
+	if (fd < 0 ||
+	    bind(fd, (struct sockaddr *)&a,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) ||
+	    listen(fd, 64)) {
+		int e = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return mu_fail_errno(err, e, "cannot listen for streams");
+	}
+	return fd;
+}
+
+/* Listens on a TCP port (0: any); the real port is stored in the offer.  A failure is only logged,
+ * because tensors can be sent over gRPC. */
+static int listen_tcp(struct stream_offer *o, const char *host, int port)
+{
+	struct mu_err err;
+	int fd = mu_listen_tcp(host, port, &o->port, &err);
+
+	if (fd < 0)
+		mu_warn("stream", "no streams from other machines: %s", err.msg);
+	return fd < 0 ? -1 : fd;
+}
 
 /* ---- polling ---- */
 
@@ -361,13 +400,12 @@ int streams_start(const struct local_worker *w, const struct streams_options *o,
 	if (!rc && getrandom(s->offer.key, STREAM_KEY, 0) != (ssize_t)STREAM_KEY)
 		rc = mu_fail_errno(err, errno, "cannot start the streams");
 	if (!rc && !o->only_tcp) {
-		int fd = stream_listen_local(&s->offer, err);
+		int fd = listen_local(&s->offer, err);
 
 		rc = fd < 0 ? fd : loop_listen_on(s, &s->local, fd, err);
 	}
 	if (!rc && o->host)
-		rc =
-		    loop_listen_on(s, &s->tcp, stream_listen_tcp(&s->offer, o->host, o->port), err);
+		rc = loop_listen_on(s, &s->tcp, listen_tcp(&s->offer, o->host, o->port), err);
 	if (!rc)
 		rc = start_threads(s, err);
 	if (rc) {

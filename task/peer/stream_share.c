@@ -69,7 +69,7 @@ static bool is_in_use(const struct stream_exporter *l)
 	return l->exports.count && poll(&p, 1, 0) == 0;
 }
 
-static void sweep_past(struct stream_exporter *add)
+static void release_closed_exporters(struct stream_exporter *add)
 {
 	struct stream_exporter *l, *keep = NULL, *next;
 
@@ -96,7 +96,7 @@ struct stream_exporter *exporter_new(int fds[SHARE_FDS])
 	struct stream_exporter *l;
 	int ends[2];
 
-	sweep_past(NULL);
+	release_closed_exporters(NULL);
 	if (arena_fd() < 0 || pipe2(ends, O_CLOEXEC))
 		return NULL;
 	l = MU_NEW(struct stream_exporter);
@@ -104,14 +104,14 @@ struct stream_exporter *exporter_new(int fds[SHARE_FDS])
 	mu_map_init(&l->exports);
 	l->liveness_fd = ends[0];
 	fds[SHARE_FILE] = arena_fd();
-	fds[SHARE_LIFE] = ends[1];
+	fds[SHARE_LIVENESS] = ends[1];
 	return l;
 }
 
 void exporter_free(struct stream_exporter *l)
 {
 	if (l)
-		sweep_past(l);
+		release_closed_exporters(l);
 }
 
 bool exporter_accepts(const struct mu_tensor *t)
@@ -212,7 +212,7 @@ struct stream_importer *importer_new(struct stream_conn *c, import_release_fn re
 	int seals = fds[SHARE_FILE] < 0 ? -1 : fcntl(fds[SHARE_FILE], F_GET_SEALS);
 
 	/* The seal prevents the other side from removing mapped pages. */
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fds[SHARE_LIFE] < 0 ||
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fds[SHARE_LIVENESS] < 0 ||
 	    fstat(fds[SHARE_FILE], &st) || st.st_size <= 0) {
 		mu_fail(err, MU_INVALID_ARGUMENT, "the shared memory is not a sealed memory file");
 	} else {
@@ -231,10 +231,10 @@ struct stream_importer *importer_new(struct stream_conn *c, import_release_fn re
 	b->release = release;
 	b->base = base;
 	b->size = (size_t)st.st_size;
-	b->liveness_fd = fds[SHARE_LIFE];
+	b->liveness_fd = fds[SHARE_LIVENESS];
 	pthread_mutex_init(&b->lock, NULL);
 	close(fds[SHARE_FILE]);
-	fds[SHARE_FILE] = fds[SHARE_LIFE] = -1;
+	fds[SHARE_FILE] = fds[SHARE_LIVENESS] = -1;
 	return b;
 }
 

@@ -3,8 +3,8 @@
  *
  * The exporter exports this task's memory to the other side of one connection; the importer maps
  * the other side's memory for reading.  An exported tensor keeps its reference until its id is
- * returned. The other side holds an end of the exporter's life pipe while it uses imported tensors;
- * when that is closed, all references are released. */
+ * returned. The other side holds an end of the exporter's liveness pipe while it uses imported
+ * tensors; when that is closed, all references are released. */
 #ifndef MU_TASK_PEER_STREAM_SHARE_H
 #define MU_TASK_PEER_STREAM_SHARE_H
 
@@ -14,10 +14,10 @@
 struct stream_conn;
 struct shm_handle;
 
-enum share_fd { SHARE_FILE, SHARE_LIFE, SHARE_FDS };
+enum share_fd { SHARE_FILE, SHARE_LIVENESS, SHARE_FDS };
 
 /* Returns NULL if this task has no shared memory.  fds get the descriptors for the handshake; the
- * caller closes fds[SHARE_LIFE] once it has been sent. */
+ * caller closes fds[SHARE_LIVENESS] once it has been sent. */
 struct stream_exporter *exporter_new(int fds[SHARE_FDS]);
 /* Releases the exported tensors once the other side does not use them any more. */
 void exporter_free(struct stream_exporter *l);

@@ -7,8 +7,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/tsan.h"
 
-enum { BORROW_MIN = 1024 }; /* bytes; copying a smaller payload is cheaper than a slice for it */
-
 void bytes_receive(struct rpc_bytes *b, grpc_byte_buffer *buffer)
 {
 	*b = (struct rpc_bytes){buffer, grpc_empty_slice()};
@@ -51,7 +49,6 @@ void message_flatten(const struct rpc_message *m, struct mu_buf *to)
 		mu_buf_put(to, m->head.data, m->head.len);
 		if (m->payload)
 			mu_buf_put(to, m->payload->data, m->payload_len);
-		mu_buf_put(to, m->tail.data, m->tail.len);
 	}
 }
 
@@ -66,11 +63,8 @@ static void unref_tensor(void *p)
 
 static grpc_slice payload_slice(const struct mu_tensor *t, size_t len)
 {
-	struct mu_tensor *reference;
+	struct mu_tensor *reference = MU_NEW(struct mu_tensor);
 
-	if (len < BORROW_MIN)
-		return grpc_slice_from_copied_buffer(t->data, len);
-	reference = MU_NEW(struct mu_tensor);
 	*reference = mu_tensor_ref(t);
 	mu_tensor_add_remote_ref(t);
 	mu_tsan_release(reference);
@@ -84,15 +78,13 @@ grpc_byte_buffer *message_to_buffer(const struct rpc_message *m)
 	grpc_byte_buffer *out;
 
 	for (const struct rpc_message *p = m; p; p = p->next)
-		parts += 3;
+		parts += 2;
 	slices = MU_NEW_ARRAY(grpc_slice, parts);
 	for (const struct rpc_message *p = m; p; p = p->next) {
 		if (p->head.len)
 			slices[n++] = grpc_slice_from_copied_buffer(p->head.data, p->head.len);
 		if (p->payload && p->payload_len)
 			slices[n++] = payload_slice(p->payload, p->payload_len);
-		if (p->tail.len)
-			slices[n++] = grpc_slice_from_copied_buffer(p->tail.data, p->tail.len);
 	}
 	out = grpc_raw_byte_buffer_create(slices, n);
 	for (size_t i = 0; i < n; i++)

@@ -45,7 +45,7 @@ static void run_cancel(struct rpc_call *c, void (*fn)(void *arg), void *arg)
 	pthread_mutex_lock(&s->lock);
 }
 
-void rpc_call_gone(struct rpc_call *c)
+void rpc_call_on_disconnect(struct rpc_call *c)
 {
 	struct rpc_server *s = c->server;
 

@@ -50,8 +50,8 @@ struct rpc_call {
 const struct rpc_method *rpc_find_method(const struct rpc_server *s, const char *path);
 /* Counts the call on its server; false if the server is stopping. */
 bool rpc_call_enter(struct rpc_call *c);
-void rpc_call_handle(struct rpc_call *c); /* runs the handler; takes one reference */
-void rpc_call_gone(struct rpc_call *c);   /* or the caller has disconnected */
+void rpc_call_handle(struct rpc_call *c);        /* runs the handler; takes one reference */
+void rpc_call_on_disconnect(struct rpc_call *c); /* or the caller has disconnected */
 void rpc_call_unref(struct rpc_call *c);
 
 #endif

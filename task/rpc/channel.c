@@ -155,7 +155,7 @@ void rpc_channel_close(struct rpc_channel *ch)
 	free(ch);
 }
 
-bool rpc_channel_is_away(struct rpc_channel *ch, struct mu_err *why)
+bool rpc_channel_is_disconnected(struct rpc_channel *ch, struct mu_err *why)
 {
 	bool away;
 

@@ -20,13 +20,12 @@ struct rpc_channel;
 struct rpc_bytes;
 struct mu_span rpc_bytes_flat(struct rpc_bytes *b);
 
-/* A message to send: a head, an optional tensor payload, a tail, and the parts of `next`.  The head
- * and tail are copied.  The buffer of a large payload is referenced until it is sent. */
+/* A message to send: a head, which is copied, an optional tensor payload, whose buffer is
+ * referenced until it is sent, and the parts of `next`. */
 struct rpc_message {
 	struct mu_span head;
-	const struct mu_tensor *payload; /* NULL: none; small payloads are copied */
+	const struct mu_tensor *payload; /* NULL: none; below 1 KiB a copy in the head is cheaper */
 	size_t payload_len;
-	struct mu_span tail;
 	const struct rpc_message *next; /* NULL: the end */
 };
 
@@ -40,7 +39,7 @@ int rpc_channel_open_tls(const char *target, struct rpc_tls *tls, struct rpc_cha
  * thread, or with a lock held that a `done` takes. */
 void rpc_channel_close(struct rpc_channel *ch);
 /* True if the last attempt to connect failed; why gets the reason and the address. */
-bool rpc_channel_is_away(struct rpc_channel *ch, struct mu_err *why);
+bool rpc_channel_is_disconnected(struct rpc_channel *ch, struct mu_err *why);
 
 enum rpc_flag {
 	RPC_WAIT_FOR_READY =

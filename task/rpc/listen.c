@@ -83,7 +83,7 @@ static void net_call_on_closed(struct core_tag *tag, bool ok)
 	struct net_call *c = MU_CONTAINER(tag, struct net_call, closed);
 
 	if (c->was_cancelled)
-		rpc_call_gone(&c->base);
+		rpc_call_on_disconnect(&c->base);
 	rpc_call_unref(&c->base);
 }
 

@@ -99,7 +99,7 @@ int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_mess
 	if (wait_done(c, until_ms)) {
 		rc = take_answer(c, reply, err);
 	} else {
-		rpc_call_gone(&c->base);
+		rpc_call_on_disconnect(&c->base);
 		wait_done(c, mu_clock_ms() + AFTER_CANCEL_MS);
 		rc = mu_fail(err, MU_DEADLINE_EXCEEDED,
 			     "Deadline Exceeded: %s took longer than %ld ms", path, timeout_ms);

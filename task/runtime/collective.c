@@ -25,7 +25,7 @@ struct collective_call {
 	void *arg;
 	int64_t id;
 	struct round *round; /* NULL: in none */
-	bool over;
+	bool is_finished;
 	_Atomic int refs;
 };
 
@@ -46,7 +46,7 @@ struct group {
 
 /* A device that has joined a round. */
 struct member {
-	bool informed; /* its last round failed: the failure of its step is a consequence */
+	bool failure_reported; /* its last round failed: the failure of its step is a consequence */
 	char *failure; /* of its last step, if the step failed for another reason; else NULL */
 };
 
@@ -142,13 +142,13 @@ static void call_finish(struct collective_call *call, const struct mu_err *err,
 			struct mu_tensor *result)
 {
 	struct mu_tensor none = {0};
-	bool was_over;
+	bool was_finished;
 
 	pthread_mutex_lock(&call->cs->lock);
-	was_over = call->over;
-	call->over = true;
+	was_finished = call->is_finished;
+	call->is_finished = true;
 	pthread_mutex_unlock(&call->cs->lock);
-	if (!was_over)
+	if (!was_finished)
 		call->done(call->arg, err, err ? &none : result, false);
 	else if (!err)
 		mu_tensor_unref(result);
@@ -157,7 +157,7 @@ static void call_finish(struct collective_call *call, const struct mu_err *err,
 /* ---- rounds ---- */
 
 /* Stores the result of the last step of a device. Called with the lock. */
-static void set_member(struct collectives *cs, const char *device, bool informed,
+static void set_member(struct collectives *cs, const char *device, bool failure_reported,
 		       const char *failure)
 {
 	struct member *m = mu_map_get(&cs->members, device);
@@ -169,7 +169,7 @@ static void set_member(struct collectives *cs, const char *device, bool informed
 		mu_map_put(&cs->members, device, m);
 	}
 	free(m->failure);
-	m->informed = informed;
+	m->failure_reported = failure_reported;
 	m->failure = failure ? mu_xstrdup(failure) : NULL;
 }
 
@@ -210,7 +210,7 @@ static const char *describe(const struct round *r, struct mu_buf *b)
 static void inform_members(struct collectives *cs, const struct round *r)
 {
 	for (unsigned i = 0; i < r->n; i++)
-		if (!r->calls[i]->over)
+		if (!r->calls[i]->is_finished)
 			set_member(cs, r->calls[i]->part.device, true, NULL);
 }
 
@@ -358,7 +358,7 @@ static void join_round(struct collective_call *call)
 	struct mu_err err;
 
 	pthread_mutex_lock(&cs->lock);
-	if (call->over) {
+	if (call->is_finished) {
 		pthread_mutex_unlock(&cs->lock);
 		return;
 	}
@@ -506,10 +506,11 @@ static void leave_rounds(struct collective_call *call)
 	mu_buf_printf(&why, "the step of %s has failed: %s", device, call->part.why);
 	pthread_mutex_lock(&cs->lock);
 	m = mu_map_get(&cs->members, device);
-	if (m && !m->informed)
+	if (m && !m->failure_reported)
 		set_member(cs, device, false, why.data);
 	pthread_mutex_unlock(&cs->lock);
-	mu_fail(&err, MU_CANCELLED, "%s has left", device); /* the caller ignores it */
+	mu_fail(&err, MU_CANCELLED, "the step of %s has failed",
+		device); /* the caller ignores it */
 	call_finish(call, &err, NULL);
 }
 
@@ -524,9 +525,10 @@ void collective_join(struct collective_call *call)
 	struct collectives *cs = call->cs;
 	const struct collective_part *p = &call->part;
 	struct mu_err err;
-	bool over;
+	bool is_finished;
 
-	if (p->kind != COLLECTIVE_LEAVE && (p->group_size < 1 || p->group_size > MAX_GROUP_SIZE)) {
+	if (p->kind != COLLECTIVE_STEP_FAILED &&
+	    (p->group_size < 1 || p->group_size > MAX_GROUP_SIZE)) {
 		mu_fail(&err, MU_INVALID_ARGUMENT, "the group size is %lld, not 1 to %d",
 			(long long)p->group_size, MAX_GROUP_SIZE);
 		call_finish(call, &err, NULL);
@@ -534,7 +536,7 @@ void collective_join(struct collective_call *call)
 	}
 	collective_call_ref(call);
 	if (!cs->hooks.send(cs->hooks.ctx, call->id, p, call_replied, call)) {
-		if (p->kind == COLLECTIVE_LEAVE)
+		if (p->kind == COLLECTIVE_STEP_FAILED)
 			leave_rounds(call);
 		else
 			join_round(call);
@@ -542,9 +544,9 @@ void collective_join(struct collective_call *call)
 		return;
 	}
 	pthread_mutex_lock(&cs->lock);
-	over = call->over;
+	is_finished = call->is_finished;
 	pthread_mutex_unlock(&cs->lock);
-	if (over) /* perhaps cancelled before there was something to cancel */
+	if (is_finished) /* perhaps cancelled before there was something to cancel */
 		cs->hooks.cancel_send(cs->hooks.ctx, call->id);
 }
 
@@ -574,10 +576,10 @@ static void ignore_reply(void *arg, const struct mu_err *err, struct mu_tensor *
 	mu_tensor_unref(tensor);
 }
 
-void collective_leave(struct collectives *cs, const char *device, const struct mu_err *why)
+void collective_report_failure(struct collectives *cs, const char *device, const struct mu_err *why)
 {
 	struct collective_part part = {
-	    .kind = COLLECTIVE_LEAVE, .device = device, .dtype = MU_FLOAT, .why = why->msg};
+	    .kind = COLLECTIVE_STEP_FAILED, .device = device, .dtype = MU_FLOAT, .why = why->msg};
 	struct collective_call *call = collective_call_new(cs, &part, ignore_reply, NULL);
 
 	collective_join(call);

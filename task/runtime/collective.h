@@ -20,7 +20,7 @@ enum collective_kind {
 	COLLECTIVE_MUL,
 	COLLECTIVE_MAX,
 	COLLECTIVE_MIN,
-	COLLECTIVE_LEAVE, /* not an op: the step of the device has failed */
+	COLLECTIVE_STEP_FAILED, /* not an op: the step of the device has failed */
 	COLLECTIVE_KINDS
 };
 
@@ -61,7 +61,8 @@ struct collectives *collectives_new(struct thread_pool *pool, struct mu_timer *t
 void collectives_free(struct collectives *cs); /* NULL is allowed; no call may be left */
 
 /* Reports to the leader that a step of this task with collective ops on `device` has failed. */
-void collective_leave(struct collectives *cs, const char *device, const struct mu_err *why);
+void collective_report_failure(struct collectives *cs, const char *device,
+			       const struct mu_err *why);
 
 /* A member's call.  `done` is called exactly once after collective_join or collective_cancel. */
 struct collective_call;

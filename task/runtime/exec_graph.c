@@ -261,11 +261,7 @@ int exec_graph_compile(struct executor *e, struct mu_err *err)
 	e->leaves_slots_empty = true;
 	for (unsigned i = 0; !rc && i < e->n_nodes; i++) {
 		e->nodes[i].node = e->graph->nodes[i];
-		const struct mu_op_def *def = e->graph->nodes[i]->def;
-		if (!e->rt->devices && i && def && def == e->graph->nodes[i - 1]->def)
-			e->extra[i].kernel = e->extra[i - 1].kernel;
-		else
-			rc = find_kernel(e->nodes[i].node, e->rt, &e->extra[i].kernel, err);
+		rc = find_kernel(e->nodes[i].node, e->rt, &e->extra[i].kernel, err);
 		if (!rc)
 			node_describe(&e->nodes[i], e->extra[i].kernel, e->rt->kernels);
 		e->leaves_slots_empty &= e->nodes[i].kind == NODE_PLAIN;

@@ -25,8 +25,8 @@ enum node_kind { NODE_PLAIN, NODE_MERGE, NODE_ENTER, NODE_EXIT, NODE_NEXT };
 enum { NO_SLOT = UINT32_MAX, ROOT_FRAME = 0, MAX_FRAME_DEPTH = 64 };
 
 /* A pending word.  Plain nodes: missing inputs in the low half, dead inputs in the high half.
- * Merge: missing control inputs in the low half, then data inputs that are not dead, then flags: a
- * live input has claimed the node, its value is stored, a control input was dead. */
+ * Merge: missing control inputs in the low half, then data inputs that are not dead, then two
+ * flags: a live input has claimed the node; a live input has arrived. */
 #define PENDING_DEAD     ((uint64_t)1 << 32)
 #define MERGE_DATA       ((uint64_t)1 << 32)
 #define MERGE_DATA_OF(w) ((unsigned)((w) >> 32) & 0x1fffffffu)

@@ -401,8 +401,8 @@ static void trace_constants(struct step *s)
 			step_trace_node(s->trace, e->nodes[i].node, mu_wall_ns(), NULL, 0);
 }
 
-static struct step *step_start(struct executor *e, struct rendezvous *r, struct step_trace *t,
-			       struct call_frame *frame, step_done done, void *arg)
+struct step *executor_start(struct executor *e, struct rendezvous *r, struct step_trace *t,
+			    struct call_frame *frame, step_done done, void *arg)
 {
 	struct step *s = MU_NEW(struct step);
 	struct work w;
@@ -428,18 +428,6 @@ static struct step *step_start(struct executor *e, struct rendezvous *r, struct 
 		work_push(&w, e->roots[i], s->root, false);
 	work_run(&w);
 	return s;
-}
-
-struct step *executor_start(struct executor *e, struct rendezvous *r, struct step_trace *t,
-			    step_done done, void *arg)
-{
-	return step_start(e, r, t, NULL, done, arg);
-}
-
-struct step *executor_start_call(struct executor *e, struct rendezvous *r, struct call_frame *frame,
-				 step_done done, void *arg)
-{
-	return step_start(e, r, NULL, frame, done, arg);
 }
 
 /* ---- the end of an asynchronous call ---- */

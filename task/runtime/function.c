@@ -170,7 +170,7 @@ int function_call(struct function *f, struct caller *caller, const struct mu_ten
 	/* masters do not use such step ids */
 	int64_t id = INT64_MIN + atomic_fetch_add(&calls, 1);
 	struct rendezvous *r = rendezvous_new(f->rt->steps, id);
-	struct step *s = executor_start_call(f->executor, r, &frame, call_done, &w);
+	struct step *s = executor_start(f->executor, r, NULL, &frame, call_done, &w);
 	caller_set_step(caller, s);
 	pthread_mutex_lock(&w.lock);
 	while (!w.done)

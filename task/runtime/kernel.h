@@ -19,7 +19,6 @@
 struct variable;
 struct runtime;
 struct step;
-struct thread_pool;
 
 /* The value of an edge: a tensor, a reference to a variable, or dead. */
 struct value {
@@ -27,7 +26,7 @@ struct value {
 	bool is_constant;     /* for the executor: a constant that is not cleared after the step */
 	struct variable *ref; /* one reference to the variable */
 	struct mu_tensor tensor; /* unset when ref or dead */
-	uint64_t padding;        /* to whole cache lines, of which a scalar uses only the first */
+	uint64_t padding; /* pads the struct to whole cache lines; a scalar uses only the first */
 };
 
 struct kernel_call {

@@ -26,9 +26,10 @@ struct runtime {
 	struct thread_pool *pool; /* compute threads */
 	struct device_set
 	    *devices; /* NULL: none but the host; set before the first graph is registered; owned */
-	struct collectives *collectives;       /* NULL: no server; set with devices; owned */
+	struct collectives *collectives;       /* NULL without a server; set with devices; owned */
 	struct python_process *python_process; /* NULL: none runs Python functions; owned */
-	struct debug_streams debug_streams;    /* without functions: no server; set with devices */
+	struct debug_streams
+	    debug_streams; /* without functions if there is no server; set with devices */
 };
 /* threads 0: the CPUs of the cgroup.  `kernels` is borrowed for the runtime's life. */
 int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,
@@ -50,23 +51,21 @@ void executor_unref(struct executor *e);
 /* A running step.  done is called exactly once, on a pool thread or the caller's thread. */
 struct step;
 typedef void (*step_done)(void *arg, const struct mu_err *err); /* err NULL: success */
-/* Starts a step, which holds its own reference to r.  t: (optional) valid until done.  Returns a
- * new reference to the step, for step_cancel. */
-struct step_trace;
-struct step *executor_start(struct executor *e, struct rendezvous *r, struct step_trace *t,
-			    step_done done, void *arg);
-/* Calls fn() for each node that the step waits for, if it can be cancelled. */
-void step_each_waiting(struct step *s, void (*fn)(void *arg, const struct mu_node *n), void *arg);
-/* Returns the executor's graph, borrowed. */
-const struct mu_graph *executor_graph(const struct executor *e);
 /* Arguments of a step that runs a function body: its _Args read `in`, its _Retvals fill `out`. */
 struct call_frame {
 	const struct mu_tensor *in;
 	struct mu_tensor *out;
 	unsigned n_in, n_out;
 };
-struct step *executor_start_call(struct executor *e, struct rendezvous *r, struct call_frame *frame,
-				 step_done done, void *arg);
+/* Starts a step, which holds its own reference to r.  t and frame are optional, and valid until
+ * done.  Returns a new reference to the step, for step_cancel. */
+struct step_trace;
+struct step *executor_start(struct executor *e, struct rendezvous *r, struct step_trace *t,
+			    struct call_frame *frame, step_done done, void *arg);
+/* Calls fn() for each node that the step waits for, if it can be cancelled. */
+void step_each_waiting(struct step *s, void (*fn)(void *arg, const struct mu_node *n), void *arg);
+/* Returns the executor's graph, borrowed. */
+const struct mu_graph *executor_graph(const struct executor *e);
 struct call_frame *step_call_frame(const struct step *s); /* NULL: not a function body */
 struct mu_library *step_library(const struct step *s);
 void step_cancel(struct step *s, const struct mu_err *why); /* idempotent; done is still called */
@@ -77,8 +76,8 @@ const char *step_container(const struct step *s); /* the default of the attribut
 /* The container for kernel state.  It is cleared when the session is closed; without a session,
  * when the executor is freed. */
 const char *step_session(const struct step *s);
-/* Sets a session for e, before its first step, within that of the step's executor.  Executors of one
- * name share kernel state there. */
+/* Sets a session for e, before its first step, within that of the step's executor.  Executors of
+ * one name share kernel state there. */
 void step_share_session(const struct step *s, struct executor *e, const char *name);
 /* A container that is cleared at the end of the step. */
 const char *step_own_container(struct step *s);

@@ -333,26 +333,26 @@ void worker_run(struct worker *w, const struct peer_run *run, bool session_calle
  * before it registers graphs.)  Called with the lock held. */
 static bool session_ended(struct worker *w, const char *session)
 {
-	bool over = !mu_map_get(&w->sessions, session);
+	bool has_ended = !mu_map_get(&w->sessions, session);
 
 	mu_map_each (&w->graphs, g)
-		over &= strcmp(((struct registered *)g->value)->session, session) != 0;
-	return over;
+		has_ended &= strcmp(((struct registered *)g->value)->session, session) != 0;
+	return has_ended;
 }
 
 static int deregister(struct worker *w, const char *handle, struct mu_err *err)
 {
 	struct registered *r;
-	bool over = false;
+	bool has_ended = false;
 
 	pthread_mutex_lock(&w->lock);
 	r = mu_map_del(&w->graphs, handle);
 	if (r)
-		over = session_ended(w, r->session);
+		has_ended = session_ended(w, r->session);
 	pthread_mutex_unlock(&w->lock);
 	if (!r)
 		return mu_fail(err, MU_ABORTED, "Graph handle is not found: %.64s", handle);
-	if (over)
+	if (has_ended)
 		drop_kernels(w, r->session);
 	free_graph(r);
 	return 0;

@@ -28,8 +28,8 @@ int worker_register(struct worker *w, const char *session, bool session_called,
 		    struct mu_span config, struct mu_span debug, struct mu_graph *g, char **handle,
 		    struct mu_err *err);
 /* Runs a registered graph.  done is called exactly once, perhaps before this returns, with the
- * requested records as fields of a RunGraphResponse.  On an error the step's rendezvous has been
- * aborted before. */
+ * requested records as fields of a RunGraphResponse.  If a step that had started fails, its
+ * rendezvous has been aborted before. */
 void worker_run(struct worker *w, const struct peer_run *run, bool session_called, peer_done done,
 		void *arg);
 void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *why);

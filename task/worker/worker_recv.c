@@ -21,13 +21,12 @@ struct pending_recv {
 
 static void reply_tensor(struct rpc_call *call, const struct mu_tensor *tensor, bool dead)
 {
-	static const char empty_float[] = "\x08\x01\x12\x04\x12\x02\x08\x00";
 	struct tensor_writer w = {0};
 
 	mu_pb_put_int(&w.buf, 3, mu_wall_ns() / 1000);
 	if (dead) {
 		mu_pb_put_int(&w.buf, 2, 1);
-		mu_pb_put_bytes(&w.buf, 1, (struct mu_span){empty_float, sizeof(empty_float) - 1});
+		mu_pb_put_bytes(&w.buf, 1, MU_SPAN(EMPTY_FLOAT_PROTO));
 	} else {
 		tensor_writer_put(&w, 1, tensor);
 	}

@@ -63,7 +63,7 @@ static void leave_collectives(const struct running_step *r, const struct mu_err 
 
 	for (unsigned i = 0; cs && i < g->n_nodes; i++)
 		if (!strncmp(g->nodes[i]->op, "Collective", strlen("Collective")))
-			collective_leave(cs, g->nodes[i]->device, err);
+			collective_report_failure(cs, g->nodes[i]->device, err);
 }
 
 static void worker_step_ended(void *arg, const struct mu_err *err)
@@ -145,7 +145,7 @@ void worker_start_step(struct worker *w, struct executor *e, struct peers *renam
 	}
 	if (r->record & (RECORD_TIMELINE | RECORD_COSTS))
 		r->trace = step_trace_new(r->record & RECORD_COSTS ? executor_graph(e) : NULL);
-	step = executor_start(e, r->rendezvous, r->trace, worker_step_ended, r);
+	step = executor_start(e, r->rendezvous, r->trace, NULL, worker_step_ended, r);
 	pthread_mutex_lock(&w->lock);
 	r->step = step;
 	cancel = r->cancelled && !r->ended;

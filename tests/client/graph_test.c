@@ -88,7 +88,8 @@ static void devices__inner_fields_win(void **state)
 	mu_pop_device(b);
 	assert_string_equal(mu_const_float(b, 1).node->device, "");
 	mu_push_device(b, "gpu number one");
-	assert_fails(mu_builder_check(b, &err), &err, MU_INVALID_ARGUMENT, "is not a device name");
+	assert_fails(mu_builder_check(b, &err), &err, MU_INVALID_ARGUMENT,
+		     "Malformed device specification");
 }
 
 static void replica_setter__places_variables_round_robin(void **state)

@@ -272,7 +272,7 @@ static int run_graph(struct mu_graph *g, const struct mu_node *const *sends, uns
 		snprintf(key, sizeof key, CPU ";0000000000000001;" CPU ";out%u;0:0", i);
 		rendezvous_recv_local(r, key, fetched, &f[i]);
 	}
-	s = executor_start(e, r, NULL, over, &w);
+	s = executor_start(e, r, NULL, NULL, over, &w);
 	pthread_mutex_lock(&w.lock);
 	while (w.left) {
 		if (w.err.code) {

@@ -143,7 +143,7 @@ static void visible_devices__in_another_order__are_numbered_so(void **state)
 
 static void device_count__limits_the_gpus_that_are_opened(void **state)
 {
-	struct gpu_options o = {.visible = "1,0", .most = 1};
+	struct gpu_options o = {.visible = "1,0", .max_gpus = 1};
 
 	open_with(&o);
 	assert_int_equal(set->n, 1);

@@ -65,7 +65,7 @@ static void missing_file__fails_with_the_folder_of_its_relative_path(void **stat
 
 	assert_fails(
 	    mu_csv_read(&t, "not/there.csv", NULL, false, &err), &err, MU_NOT_FOUND,
-	    "cannot read not/there.csv: No such file or directory; it was looked for in /");
+	    "cannot read not/there.csv: No such file or directory; the current folder is /");
 	assert_fails(mu_csv_read(&t, "/not/there.csv", NULL, false, &err), &err, MU_NOT_FOUND,
 		     "cannot read /not/there.csv: No such file or directory");
 	assert_null(strstr(err.msg, "looked for"));

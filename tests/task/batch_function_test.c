@@ -83,7 +83,7 @@ static void begin(struct running *s, struct executor *e, uint64_t id)
 {
 	atomic_init(&s->how, 0);
 	s->r = rendezvous_table_get(rt->steps, id);
-	s->s = executor_start(e, s->r, NULL, on_done, &s->how);
+	s->s = executor_start(e, s->r, NULL, NULL, on_done, &s->how);
 }
 
 static void finish(struct running *s, uint64_t id, int how)

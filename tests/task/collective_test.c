@@ -188,7 +188,7 @@ static void parts_that_contradict__fail_for_all_members(void **state)
 	assert_int_equal(a.code, MU_INVALID_ARGUMENT);
 	assert_int_equal(b.code, MU_INVALID_ARGUMENT);
 	assert_non_null(strstr(a.msg, "Shape mismatch"));
-	collective_leave(cs, WORKER(1), &err); /* a consequence: ignored */
+	collective_report_failure(cs, WORKER(1), &err); /* a consequence: ignored */
 	join(WORKER(0), COLLECTIVE_ADD, 1, &c);
 	join(WORKER(1), COLLECTIVE_MAX, 1, &d);
 	assert_int_equal(c.code, MU_INVALID_ARGUMENT);
@@ -260,13 +260,13 @@ static void member_whose_step_has_failed__fails_the_round_of_later_members(void 
 
 	complete_a_round();
 	mu_fail(&why, MU_INVALID_ARGUMENT, "division by zero");
-	collective_leave(cs, WORKER(1), &why);
+	collective_report_failure(cs, WORKER(1), &why);
 	join(WORKER(0), COLLECTIVE_ADD, 1, &a);
 	wait_for(&a);
 	assert_int_equal(a.code, MU_ABORTED);
 	assert_non_null(strstr(a.msg, "division by zero"));
 	mu_fail(&why, MU_ABORTED, "the consequence");
-	collective_leave(cs, WORKER(0), &why);
+	collective_report_failure(cs, WORKER(0), &why);
 	complete_a_round();
 }
 
@@ -277,10 +277,10 @@ static void failure_that_is_a_consequence__is_ignored(void **state)
 
 	complete_a_round();
 	mu_fail(&why, MU_INTERNAL, "first");
-	collective_leave(cs, WORKER(1), &why);
+	collective_report_failure(cs, WORKER(1), &why);
 	join(WORKER(0), COLLECTIVE_ADD, 1, &a);
 	wait_for(&a);
-	collective_leave(cs, WORKER(0), &why);
+	collective_report_failure(cs, WORKER(0), &why);
 	join(WORKER(1), COLLECTIVE_ADD, 1, &b);
 	nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
 	assert_int_equal(b.calls, 0);

@@ -138,7 +138,7 @@ static void cancel_and_clear(struct mu_graph *g, const char *resource)
 	assert_ok(runtime_new("local", 0, 2, &task_kernels, NULL, &rt, &err), &err);
 	assert_ok(executor_new(rt, g, "", &e, &err), &err);
 	struct rendezvous *r = rendezvous_table_get(rt->steps, 1);
-	struct step *s = executor_start(e, r, NULL, on_done, &how);
+	struct step *s = executor_start(e, r, NULL, NULL, on_done, &how);
 	WAIT_UNTIL(!resource || has_resource(rt, resource));
 	wait_ms(
 	    POLL_INTERVAL_MS); /* what it is in by now does not matter, but it is seldom the same */

@@ -31,7 +31,7 @@ static void trace__of_a_step__tells_each_node_on_its_device(void **state)
 	floats(g, "m", "Mul", "a a ^a", "cpu");
 	end(g, "send", "_Send", "m", "out");
 	struct one_step s = open_step(g);
-	s.step = executor_start(s.executor, s.rendezvous, t, on_done, &s.wait);
+	s.step = executor_start(s.executor, s.rendezvous, t, NULL, on_done, &s.wait);
 	wait_done(&s.wait);
 	step_trace_write(t, &b);
 	assert_non_null(memmem(b.data, b.len, "a = Const()", 11));
@@ -461,7 +461,7 @@ static void *hammer(void *arg)
 	for (int i = 0; i < 200; i++) {
 		int64_t step = atomic_fetch_add(&id, 1);
 		struct rendezvous *r = rendezvous_table_get(rt->steps, step);
-		struct step *s = executor_start(e, r, NULL, count_done, NULL);
+		struct step *s = executor_start(e, r, NULL, NULL, count_done, NULL);
 		step_unref(s);
 		rendezvous_unref(r);
 		rendezvous_table_drop(rt->steps, step, NULL);

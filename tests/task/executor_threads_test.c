@@ -44,9 +44,9 @@ static void step__that_another_one_ends_the_wait_of__goes_on_in_the_same_thread(
 	end(brings, "send", "_Send", "two", "in");
 	struct executor *w = compile(waits), *b = compile(brings);
 	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
-	struct step *s = executor_start(w, r, NULL, note_thread, &first);
+	struct step *s = executor_start(w, r, NULL, NULL, note_thread, &first);
 	assert_int_equal(first.calls, 0);
-	step_unref(executor_start(b, r, NULL, note_thread, &second));
+	step_unref(executor_start(b, r, NULL, NULL, note_thread, &second));
 	assert_int_equal(second.calls, 1);
 	assert_int_equal(first.calls, 1);
 	assert_true(pthread_equal(first.by, pthread_self()));
@@ -92,10 +92,10 @@ static void steps__that_one_ends_the_wait_of__do_not_all_keep_its_thread(void **
 		snprintf(name, sizeof(name), "send%d", i);
 		end(brings, name, "_Send", "two", edge);
 		e[i] = compile(graph_that_waits(edge, NODES));
-		steps[i] = executor_start(e[i], r, NULL, note_thread, &done[i]);
+		steps[i] = executor_start(e[i], r, NULL, NULL, note_thread, &done[i]);
 	}
 	e[STEPS] = compile(brings);
-	step_unref(executor_start(e[STEPS], r, NULL, note_thread, &sent));
+	step_unref(executor_start(e[STEPS], r, NULL, NULL, note_thread, &sent));
 	wait_for(&sent);
 	for (int i = 0; i < STEPS; i++) {
 		wait_for(&done[i]);
@@ -144,7 +144,7 @@ static void step__of_a_small_model__stays_in_the_thread_that_began_it(void **sta
 		struct mu_tensor got = {0};
 
 		rendezvous_recv_local(r, EDGE_KEY("out"), take, &got);
-		step_unref(executor_start(e, r, NULL, note_thread, &done));
+		step_unref(executor_start(e, r, NULL, NULL, note_thread, &done));
 		assert_int_equal(done.calls, 1);
 		assert_true(pthread_equal(done.by, pthread_self()));
 		assert_float_equal(MU_DATA(float, &got)[0], 2 * SIDE, 0);

@@ -77,7 +77,7 @@ static double cpu_ms(void)
 static void run_step(struct executor *e, const char *op, int64_t id, struct wait *w)
 {
 	struct rendezvous *r = rendezvous_table_get(rt->steps, id);
-	struct step *s = executor_start(e, r, NULL, on_done, w);
+	struct step *s = executor_start(e, r, NULL, NULL, on_done, w);
 	struct mu_err stop = {MU_CANCELLED, "odd_op has waited long enough"};
 	double before = cpu_ms();
 

@@ -53,8 +53,8 @@ static void big(struct rpc_call *call, void *ctx)
 {
 	struct mu_shape shape = mu_shape_vec(2 << 20);
 	struct mu_tensor t;
-	struct rpc_message last = {.head = MU_SPAN("!")};
-	struct rpc_message m = {.head = MU_SPAN("<"), .tail = MU_SPAN(">"), .next = &last};
+	struct rpc_message last = {.head = MU_SPAN(">!")};
+	struct rpc_message m = {.head = MU_SPAN("<"), .next = &last};
 
 	assert_int_equal(mu_tensor_new(&t, MU_FLOAT, &shape, NULL), 0);
 	for (int i = 0; i < 2 << 20; i++)

@@ -102,7 +102,7 @@ static inline struct one_step open_step(struct mu_graph *g)
 
 static inline void start_step(struct one_step *s)
 {
-	s->step = executor_start(s->executor, s->rendezvous, NULL, on_done, &s->wait);
+	s->step = executor_start(s->executor, s->rendezvous, NULL, NULL, on_done, &s->wait);
 }
 
 static inline void close_step(struct one_step *s)
@@ -120,7 +120,7 @@ static inline void run(struct executor *e, struct wait *w, struct got *got)
 
 	if (got)
 		rendezvous_recv_local(r, EDGE_KEY("out"), on_tensor, got);
-	struct step *s = executor_start(e, r, NULL, on_done, w);
+	struct step *s = executor_start(e, r, NULL, NULL, on_done, w);
 	wait_done(w);
 	step_unref(s);
 	rendezvous_unref(r);

@@ -141,11 +141,11 @@ static void imported_tensor__outlives_its_connection(void **state)
 	exporter_free(p.exporter);
 	assert_true(mu_tensor_has_remote_refs(&t));
 	assert_memory_equal(seen.data, t.data, N * sizeof(float));
-	mu_tensor_unref(&seen); /* the last look: the life pipe closes */
+	mu_tensor_unref(&seen); /* the last look: the liveness pipe closes */
 	p.exporter = exporter_new(fds);
 	assert_true(mu_tensor_is_own(&t));
 	exporter_free(p.exporter);
-	close(fds[SHARE_LIFE]);
+	close(fds[SHARE_LIVENESS]);
 	close(p.other);
 }
 
@@ -207,11 +207,11 @@ static void unsealed_file__is_rejected(void **state)
 	assert_int_equal(pipe(life), 0);
 	c = stream_conn_new(NULL, ends[0]);
 	fds[SHARE_FILE] = memfd_create("test", MFD_ALLOW_SEALING);
-	fds[SHARE_LIFE] = life[1];
+	fds[SHARE_LIVENESS] = life[1];
 	assert_int_equal(ftruncate(fds[SHARE_FILE], 4096), 0);
 	assert_null(importer_new(c, stream_conn_return, fds, &err));
 	assert_int_equal(fds[SHARE_FILE], -1);
-	assert_int_equal(fds[SHARE_LIFE], -1);
+	assert_int_equal(fds[SHARE_LIVENESS], -1);
 	stream_conn_unref(c);
 	close(ends[1]);
 	close(life[0]);
