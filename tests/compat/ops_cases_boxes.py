@@ -125,7 +125,7 @@ def projections():
     for t, way, mode, size in itertools.product((F, D, H, np.uint8, I, L), ("NEAREST", "BILINEAR"), ("CONSTANT", "REFLECT", "WRAP", "NEAREST"), ((5, 6), (9, 4))):
         x = real(t, 2, 5, 6, 3) if np.dtype(t).kind == "f" else ints(t, 2, 5, 6, 3, low=0, high=100)
         tol = {"atol": {F: 1e-5, D: 1e-5, H: 2e-2}.get(t, 0), "rtol": 1e-5}
-        for by in (numbers, numbers[1:], numbers * 7):
+        for by in (numbers, numbers[1:], numbers * 7, np.float32([[0.8, 0.3, -2, -0.4, 1.2, 1, -1, -0.5]])):  # 1 - x - y / 2 is 0
             inputs, attrs = {"images": x, "transforms": by, "output_shape": i32(*size)}, {"interpolation": way, "fill_mode": mode}
             yield Case("ImageProjectiveTransformV2", inputs, attrs, **tol)
             yield Case("ImageProjectiveTransformV3", {**inputs, "fill_value": scalar(7.5 if t in (F, D, H) else 7, F)}, attrs, **tol)

@@ -108,7 +108,7 @@ static void kubeconfig__that_is_wrong__says_what(void **state)
 	    {"current-context: x\ncontexts: [{name: x, context: {cluster: yy}}]\n"
 	     "clusters: [{name: yy, cluster: {server: 'https://a', certificate-authority-data: "
 	     "'*'}}]\n",
-	     "no base64"},
+	     "is not valid base64"},
 	    {"a: [", "kubeconfig: "},
 	    {"just text", "no current-context"},
 	};

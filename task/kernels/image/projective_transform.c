@@ -131,7 +131,7 @@ static void sample_pixels(void *arg, int64_t first, int64_t end)
 			int64_t to = (n * k->size[1] + j) * k->depth;
 			float x = (float)j, far = t[6] * x + t[7] * y + 1;
 			if (far == 0) { /* infinitely far */
-				elems_zero(k->type, k->to, to, k->depth);
+				elems_fill(k->type, k->to, to, k->otherwise, k->depth);
 				continue;
 			}
 			float in_x = (t[0] * x + t[1] * y + t[2]) / far;
