@@ -142,7 +142,7 @@ static void run(struct executor *e, const char *feed, const char *fetch)
 	}
 	if (fetch)
 		rendezvous_recv_local(r, fetch, on_tensor, NULL);
-	struct step *s = executor_start(e, r, NULL, on_done, &w);
+	struct step *s = executor_start(e, r, NULL, NULL, on_done, &w);
 	pthread_mutex_lock(&w.lock);
 	while (!w.over)
 		pthread_cond_wait(&w.cond, &w.lock);
