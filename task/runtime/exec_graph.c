@@ -258,13 +258,11 @@ int exec_graph_compile(struct executor *e, struct mu_err *err)
 	e->nodes = alloc_nodes(e);
 	e->extra = MU_ARENA_ARRAY(&e->arena, struct exec_node_extra, e->n_nodes);
 	types = MU_ARENA_ARRAY(&scratch, struct types, e->n_nodes);
-	e->leaves_slots_empty = true;
 	for (unsigned i = 0; !rc && i < e->n_nodes; i++) {
 		e->nodes[i].node = e->graph->nodes[i];
 		rc = find_kernel(e->nodes[i].node, e->rt, &e->extra[i].kernel, err);
 		if (!rc)
 			node_describe(&e->nodes[i], e->extra[i].kernel, e->rt->kernels);
-		e->leaves_slots_empty &= e->nodes[i].kind == NODE_PLAIN;
 	}
 	if (!rc)
 		rc = read_types(e, &scratch, types, err);

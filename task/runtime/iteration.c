@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocks of iterations.  An executor caches the root blocks of ended steps for later steps: steps
- * of 1,000 scalar products are 1.9 x as fast, of 100,000 5 x (make bench-executor). */
+/* The blocks of iterations.  An executor caches the root blocks of ended steps for later steps:
+ * steps of 1,000 scalar products are 1.9 x as fast, of 100,000 5 x (make bench-executor). */
 #include <string.h>
 
 #include "task/runtime/exec_graph.h"
@@ -63,12 +63,12 @@ struct iteration *iteration_take_root(struct executor *e)
 	return it;
 }
 
-void iteration_cache_root(struct executor *e, struct iteration *it, bool is_clean)
+void iteration_cache_root(struct executor *e, struct iteration *it)
 {
-	if (!is_clean)
-		for (uint32_t i = 0; i < e->frames[ROOT_FRAME].n_slots; i++)
-			if (!it->slots[i].is_constant)
-				value_clear(&it->slots[i]);
+	/* loops, Merge and errors leave unused values in slots */
+	for (uint32_t i = 0; i < e->frames[ROOT_FRAME].n_slots; i++)
+		if (!it->slots[i].is_constant)
+			value_clear(&it->slots[i]);
 	pthread_mutex_lock(&e->lock);
 	if (!e->n_spare || (e->n_spare < MAX_SPARE &&
 			    (e->n_spare + 1) * e->frames[ROOT_FRAME].size <= SPARE_BYTES)) {

@@ -20,8 +20,7 @@ void step_release(struct step *s)
 	err = s->err;
 	pthread_mutex_unlock(&s->lock);
 	frames_free(s);
-	/* Loops and Merge may leave unused values in slots. */
-	iteration_cache_root(e, s->root, !failed && e->leaves_slots_empty);
+	iteration_cache_root(e, s->root);
 	s->root = NULL;
 	if (s->own_container)
 		resources_clear(e->rt->resources, s->own_container);
