@@ -44,7 +44,7 @@ bool text_number(struct mu_span text, enum mu_dtype type, void *data, int64_t at
 	struct mu_span s = text;
 	double d = 0;
 	float f = 0;
-	int64_t i;
+	int64_t i = 0;
 
 	while (s.len && isspace((unsigned char)s.data[s.len - 1]))
 		s.len--;

@@ -25,7 +25,7 @@ def drain(sess, element, most=200):
     seen, failed = [], 0
     while len(seen) < most and failed < 3:
         try:
-            seen.append(_plain(sess.run(element, options=tf.RunOptions(timeout_in_ms=200000))))
+            seen.append(_plain(sess.run(element, options=tf.RunOptions(timeout_in_ms=60000))))
         except tf.errors.OutOfRangeError as e:
             return seen + [_last_line(e)]
         except tf.errors.OpError as e:
@@ -67,6 +67,7 @@ def _both_iterators(sess, dataset, as_optionals):
         sess.run(b)  # and left in the middle
     except tf.errors.OpError:
         pass
+    sess.run(again.initializer)  # or it would keep threads, of which a stock server has as many as processors
     return out + [_optionals(sess, again)] if as_optionals else out
 
 
