@@ -27,8 +27,6 @@ void kube_config_fini(struct kube_config *c)
 	free(c->ca_file);
 	free(c->token);
 	free(c->token_file);
-	free(c->username);
-	free(c->password);
 	kube_exec_free(c->exec);
 	free(c->as);
 	free(c->as_uid);
@@ -118,8 +116,6 @@ static int read_user(struct kube_config *out, const struct mu_doc_node *user, co
 	out->token = mu_xstrdup_or_null(mu_doc_text(user, "token", NULL));
 	if (*token_file)
 		out->token_file = path_from(file, token_file);
-	out->username = mu_xstrdup_or_null(mu_doc_text(user, "username", NULL));
-	out->password = mu_xstrdup_or_null(mu_doc_text(user, "password", NULL));
 	return 0;
 }
 

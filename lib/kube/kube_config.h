@@ -4,8 +4,8 @@
  * kube_config_load looks, in this order, at: `path` when given; the files of KUBECONFIG, or
  * ~/.kube/config; the service account of a pod (KUBERNETES_SERVICE_HOST).
  *
- * A user may have: a client certificate, as data or path; a token or a file with one; a name and a
- * password; an exec plug-in (kube_exec.h); and `as`, `as-uid`, `as-groups` for impersonation.
+ * A user may have: a client certificate, as data or path; a token or a file with one; an exec
+ * plug-in (kube_exec.h); and `as`, `as-uid`, `as-groups` for impersonation.
  * auth-provider, which Kubernetes has removed, is an error. */
 #ifndef MU_LIB_KUBE_KUBE_CONFIG_H
 #define MU_LIB_KUBE_KUBE_CONFIG_H
@@ -17,16 +17,15 @@
 struct kube_exec;
 
 struct kube_config {
-	char *server;              /* "https://host:port", no slash at the end */
-	struct mu_buf ca;          /* PEM; empty: the system's authorities */
-	struct mu_buf cert, key;   /* PEM; empty: no client certificate */
-	char *ca_file;             /* read again when it changes */
-	char *token, *token_file;  /* a token file is read again each minute and after a 401 */
-	char *username, *password; /* basic authentication */
-	struct kube_exec *exec;    /* a plug-in, or NULL */
-	char *as, *as_uid;         /* impersonation */
-	char **as_groups;          /* NULL-terminated, or NULL */
-	char *tls_server_name;     /* verify the server's certificate against this name */
+	char *server;             /* "https://host:port", no slash at the end */
+	struct mu_buf ca;         /* PEM; empty: the system's authorities */
+	struct mu_buf cert, key;  /* PEM; empty: no client certificate */
+	char *ca_file;            /* read again when it changes */
+	char *token, *token_file; /* a token file is read again each minute and after a 401 */
+	struct kube_exec *exec;   /* a plug-in, or NULL */
+	char *as, *as_uid;        /* impersonation */
+	char **as_groups;         /* NULL-terminated, or NULL */
+	char *tls_server_name;    /* verify the server's certificate against this name */
 	char *proxy_url;
 	char *ns; /* the namespace to use when none is named */
 	bool insecure;

@@ -4,7 +4,6 @@
  * rejected; other threads wait for it, since they need the credential too. */
 #include "lib/kube/kube_server.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -72,19 +71,6 @@ static void put_header(struct mu_buf *out, const char *name, const char *value)
 		mu_buf_printf(out, "%s: %s\r\n", name, value);
 }
 
-static void put_basic(struct mu_buf *out, const char *user, const char *password)
-{
-	MU_AUTO_FREE char *both = mu_xasprintf("%s:%s", user, password ? password : "");
-	size_t n = strlen(both), size = 4 * ((n + 2) / 3) + 1;
-
-	mu_buf_puts(out, "Authorization: Basic ");
-	mu_buf_reserve(out, size);
-	out->len += (size_t)EVP_EncodeBlock((unsigned char *)out->data + out->len,
-					    (const unsigned char *)both, (int)n);
-	mu_buf_puts(out, "\r\n");
-	explicit_bzero(both, n);
-}
-
 static void put_impersonation(struct mu_buf *out, const struct kube_config *k)
 {
 	if (k->as)
@@ -113,8 +99,6 @@ int kube_identity_headers(struct kube_identity *id, bool anew, struct mu_buf *ou
 		mu_warn("kube", "the token holds a line break and is left out");
 	else if (rc == 0 && token && *token)
 		mu_buf_printf(out, "Authorization: Bearer %s\r\n", token);
-	else if (rc == 0 && k->username)
-		put_basic(out, k->username, k->password);
 	if (rc == 0)
 		put_impersonation(out, k);
 	pthread_mutex_unlock(&id->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The URL, proxy and TLS settings of calls to an API server, and the credentials of each: a token,
- * a plug-in's credential, a certificate or a password.  Internal to kube_client, whose threads
+ * a plug-in's credential or a certificate.  Internal to kube_client, whose threads
  * share them. */
 #ifndef MU_LIB_KUBE_KUBE_SERVER_H
 #define MU_LIB_KUBE_KUBE_SERVER_H
