@@ -10,55 +10,38 @@
 #include "lib/io/json_build.h"
 #include "operator/controller/reconcile.h"
 
-enum { RECENT_MAX = 4096, NOTE_MAX = 1000 };
+enum { NOTE_MAX = 1000 };
 static const double REPEAT_S = 300;
 
 void events_init(struct event_recorder *e)
 {
 	pthread_mutex_init(&e->lock, NULL);
-	mu_map_init(&e->recent);
-}
-
-static void forget_all(struct event_recorder *e)
-{
-	mu_map_each (&e->recent, s)
-		free(s->value);
-	mu_map_fini(&e->recent);
 }
 
 void events_fini(struct event_recorder *e)
 {
-	forget_all(e);
 	pthread_mutex_destroy(&e->lock);
 }
 
-/* True when the event was not posted lately; it counts as posted now. */
-static bool is_new(struct event_recorder *e, const char *key, double now)
+/* True when the event was not posted lately; it counts as posted now.  Two events with one entry
+ * cost a repeated event at worst. */
+static bool is_new(struct event_recorder *e, uint64_t hash, double now)
 {
-	double *posted;
+	struct recent_event *recent = &e->recent[hash % MU_COUNT(e->recent)];
 	bool new;
 
 	pthread_mutex_lock(&e->lock);
-	if (e->recent.count > RECENT_MAX) { /* costs a repeated event at worst */
-		forget_all(e);
-		mu_map_init(&e->recent);
-	}
-	posted = mu_map_get(&e->recent, key);
-	if (!posted) {
-		posted = MU_NEW(double);
-		mu_map_put(&e->recent, key, posted);
-	}
-	new = *posted <= 0 || now >= *posted + REPEAT_S;
+	new = recent->hash != hash || now >= recent->posted + REPEAT_S;
 	if (new)
-		*posted = now;
+		*recent = (struct recent_event){hash, now};
 	pthread_mutex_unlock(&e->lock);
 	return new;
 }
 
-static void forget(struct event_recorder *e, const char *key)
+static void forget(struct event_recorder *e, uint64_t hash)
 {
 	pthread_mutex_lock(&e->lock);
-	free(mu_map_del(&e->recent, key));
+	e->recent[hash % MU_COUNT(e->recent)] = (struct recent_event){0};
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -89,18 +72,20 @@ void event_record(struct reconcile *r, bool warning, const char *reason, const c
 	MU_AUTO_FREE char *path = NULL;
 	struct mu_err err = {0};
 	char note[NOTE_MAX];
+	uint64_t hash;
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(note, sizeof(note), fmt, ap);
 	va_end(ap);
 	key = mu_xasprintf("%s|%s|%s", job->uid, reason, note);
-	if (!is_new(&r->controller->events, key, r->now))
+	hash = mu_hash(key, strlen(key), 0);
+	if (!is_new(&r->controller->events, hash, r->now))
 		return;
 	path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", job->namespace);
 	if (controller_call(r->controller, "POST", path, event_of(r, warning, reason, note), NULL,
 			    &err) < 0) {
 		mu_debug("controller", "an event was not written: %s", err.msg);
-		forget(&r->controller->events, key);
+		forget(&r->controller->events, hash);
 	}
 }

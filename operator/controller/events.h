@@ -14,7 +14,10 @@ struct reconcile;
 
 struct event_recorder {
 	pthread_mutex_t lock;
-	struct mu_map recent; /* job UID, reason and note -> when it was posted, a double */
+	struct recent_event {
+		uint64_t hash; /* of job UID, reason and note */
+		double posted;
+	} recent[4096]; /* by hash */
 };
 
 void events_init(struct event_recorder *e);
