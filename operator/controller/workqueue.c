@@ -11,15 +11,6 @@
 
 static const double BACKOFF_FIRST_S = 0.005, BACKOFF_MAX_S = 60;
 
-struct work_item {
-	char *key;
-	TAILQ_ENTRY(work_item) at; /* in the list of ready, or of delayed items */
-	bool ready, held, dirty;   /* dirty: added while held */
-	double due;                /* delayed when > 0 */
-	double ready_since;
-	int failures;
-};
-
 static void remove_delayed(struct workqueue *q, struct work_item *item)
 {
 	if (item->due > 0)
@@ -35,7 +26,9 @@ static void insert_delayed(struct workqueue *q, struct work_item *item, double d
 		return;
 	remove_delayed(q, item);
 	item->due = due;
-	later = TAILQ_FIRST(&q->delayed);
+	/* most items are delayed by the same time, and come last */
+	later = TAILQ_LAST(&q->delayed, work_items);
+	later = later && later->due <= due ? NULL : TAILQ_FIRST(&q->delayed);
 	while (later && later->due <= due)
 		later = TAILQ_NEXT(later, at);
 	if (later)
@@ -165,26 +158,6 @@ static char *take(struct workqueue *q)
 	item->held = true;
 	mu_histogram_add(&q->waited, now - item->ready_since);
 	return mu_xstrdup(item->key);
-}
-
-char *workqueue_try(struct workqueue *q)
-{
-	char *key;
-
-	pthread_mutex_lock(&q->lock);
-	key = q->stopped ? NULL : take(q);
-	pthread_mutex_unlock(&q->lock);
-	return key;
-}
-
-double workqueue_next(struct workqueue *q)
-{
-	double next;
-
-	pthread_mutex_lock(&q->lock);
-	next = TAILQ_EMPTY(&q->ready) ? first_due(q) : 0;
-	pthread_mutex_unlock(&q->lock);
-	return next;
 }
 
 char *workqueue_get(struct workqueue *q)

@@ -15,11 +15,20 @@
 #include "lib/base/histogram.h"
 #include "lib/base/map.h"
 
+struct work_item {
+	char *key;
+	TAILQ_ENTRY(work_item) at; /* in the list of ready, or of delayed items */
+	bool ready, held, dirty;   /* dirty: added while held */
+	double due;                /* delayed when > 0 */
+	double ready_since;
+	int failures;
+};
+
 struct workqueue {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct mu_map items;                    /* key -> struct work_item */
-	TAILQ_HEAD(, work_item) ready, delayed; /* delayed: by due */
+	struct mu_map items;                              /* key -> struct work_item */
+	TAILQ_HEAD(work_items, work_item) ready, delayed; /* delayed: by due */
 	unsigned depth, retries, adds;
 	bool stopped;
 	struct mu_histogram waited; /* from ready to taken */
@@ -34,10 +43,6 @@ void workqueue_add_rate_limited(struct workqueue *q, const char *key);
 void workqueue_forget(struct workqueue *q, const char *key);
 /* Waits for a key (new memory); NULL once stopped.  The worker calls workqueue_done for it. */
 char *workqueue_get(struct workqueue *q);
-/* As workqueue_get without waiting; NULL when none is ready. */
-char *workqueue_try(struct workqueue *q);
-/* When the next key is ready, by the queue's clock: 0 now, INFINITY never. */
-double workqueue_next(struct workqueue *q);
 void workqueue_done(struct workqueue *q, const char *key);
 void workqueue_stop(struct workqueue *q);
 void workqueue_metrics(struct workqueue *q, struct mu_buf *out);

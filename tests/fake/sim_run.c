@@ -7,6 +7,7 @@
  * acts.
  */
 #include "tests/fake/sim.h"
+#include "tests/workqueue_next.h"
 
 enum { STEPS_MAX = 40000, FAULTS_MAX = 600, LATE_STEPS = 40 };
 enum { TELL_STEPS = 20, TELL_PAUSE_S = 60 };

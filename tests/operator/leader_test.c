@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "tests/wait.h"
+#include "tests/workqueue_next.h"
 
 #include "tests/fake/api_server.c"
 

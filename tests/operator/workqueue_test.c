@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "operator/controller/workqueue.h"
 #include "tests/wait.h"
+#include "tests/workqueue_next.h"
 
 static double now;
 
