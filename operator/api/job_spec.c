@@ -40,7 +40,6 @@ static int read_metadata(struct job_spec *s, struct mu_err *err)
 		return rc;
 	/* the API server writes these */
 	s->uid = mu_doc_text(meta, "uid", "");
-	s->deleting = mu_doc_text(meta, "deletionTimestamp", NULL) != NULL;
 	s->generation = mu_doc_int(meta, "generation", 0);
 	if (!s->name)
 		return mu_doc_invalid(meta ? meta : root, err, "the job needs a metadata.name");

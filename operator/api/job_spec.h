@@ -60,7 +60,6 @@ struct job_spec {
 	const char *namespace; /* "default" when not given */
 	const char *uid;       /* "" outside a cluster */
 	int64_t generation;
-	bool deleting; /* it has a metadata.deletionTimestamp */
 
 	enum program_kind program;
 	struct train_spec train;           /* checkpoint and summaries are set for all programs */

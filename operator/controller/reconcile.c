@@ -54,8 +54,9 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 
 	if (!c->io.may_write(c->io.user))
 		return 0;
-	if (!snapshot_take(&c->store, key, r.now, &snapshot) || snapshot.job->is_foreign) {
-		/* the job is gone, or another controller's */
+	if (!snapshot_take(&c->store, key, r.now, &snapshot) || snapshot.job->is_foreign ||
+	    snapshot.job->deleting) {
+		/* the job is gone, being deleted, or another controller's */
 	} else if (!snapshot.job->spec) {
 		rc = status_report_invalid(&r, err);
 	} else {

@@ -131,8 +131,6 @@ int status_report_invalid(struct reconcile *r, struct mu_err *err)
 	struct job_status wanted;
 	int rc;
 
-	if (job->deleting)
-		return 0;
 	job_status_copy(&wanted, &job->status);
 	job_status_set_invalid(&wanted, job->generation, job->spec_error, r->now);
 	trouble = job_status_trouble(&job->status);

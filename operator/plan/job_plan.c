@@ -227,8 +227,6 @@ static void plan_all(struct planner *p)
 	s->observed_generation = p->spec->generation;
 	snprintf(s->selector, sizeof s->selector, "muster.dev/job=%s,muster.dev/task=worker",
 		 p->spec->name);
-	if (p->spec->deleting)
-		return;
 	clear_invalid_spec(s);
 	status_set(p, COND_CREATED, true, "Accepted", "the job has been read");
 	plan_record_terminated_pods(p);
