@@ -57,7 +57,7 @@ void plan_update_epoch(struct planner *p)
 	/* pods are created before the status is written: an edit meanwhile needs another epoch */
 	if (p->status->epoch++)
 		p->plan->urgent = true;
-	else if (p->spec->generation > 1)
+	if (p->status->epoch < p->spec->generation)
 		p->status->epoch = (int)p->spec->generation;
 }
 

@@ -114,10 +114,11 @@ static void job__that_is_over__stays_what_it_was(void **state)
 /* The status must record each attempt, although the plan that creates a pod writes no status. */
 static void departure__that_fails_three_times__is_a_condition(void **state)
 {
-	struct sim_script script = {.end = never_ends,
-				    .in_step = true,
-				    .departure_exit_code = 1,
-				    .user_actions = {{USER_SCALE, 60, 1}, {USER_FORCE_DELETE, 60, 1}}};
+	struct sim_script script = {
+	    .end = never_ends,
+	    .in_step = true,
+	    .departure_exit_code = 1,
+	    .user_actions = {{USER_SCALE, 60, 1}, {USER_FORCE_DELETE, 60, 1}}};
 	struct sim *s = start_job(
 	    &script,
 	    "{\"train\":{\"model\":\"mlp\",\"dataset\":{\"format\":\"csv\",\"path\":\"x\"}}}", "",
@@ -126,8 +127,40 @@ static void departure__that_fails_three_times__is_a_condition(void **state)
 	edit(s, "spec", "mode", cJSON_CreateString("sync"));
 	sim_settle(s, 600);
 	assert_string_equal(sim_text(condition_of(s, "WorkersAwaited"), "status"), "True");
-	assert_non_null(
-	    strstr(sim_text(condition_of(s, "WorkersAwaited"), "message"), "3 departure pods failed"));
+	assert_non_null(strstr(sim_text(condition_of(s, "WorkersAwaited"), "message"),
+			       "3 departure pods failed"));
+	stop(s, &script);
+}
+
+/* The second edit comes before the status with the epoch of the first one is stored. */
+static void two_edits__at_once__leave_no_task_with_the_members_of_the_first(void **state)
+{
+	struct sim_script script = {.end = never_ends};
+	struct sim *s = start_job(&script, COMMAND, "", 1, false);
+	int epoch, checked = 0;
+
+	sim_settle(s, 60);
+	edit(s, "spec.tasks.worker", "replicas", cJSON_CreateNumber(4));
+	sim_settle(s, 0.02);
+	assert_int_equal(pods(s), 5);
+	edit(s, "spec.tasks.worker", "replicas", cJSON_CreateNumber(6));
+	sim_settle(s, 120);
+	epoch = sim_at(sim_find(s, JOB_PATH)->json, "status.cluster.epoch")->valueint;
+	for (int i = 0; i < s->n_objects; i++) {
+		const struct sim_object *o = &s->objects[i];
+		const cJSON *label = cJSON_GetObjectItemCaseSensitive(
+		    sim_at(o->json, "metadata.labels"), LABEL_EPOCH);
+		MU_AUTO_FREE char *text = cJSON_PrintUnformatted(o->json);
+
+		if (o->kind != SIM_POD || strstr(o->path, "/foreign"))
+			continue;
+		if (atoi(cJSON_GetStringValue(label)) == epoch)
+			assert_non_null(strstr(text, "j-worker-5."));
+		else
+			assert_int_equal(o->acked_epoch, epoch);
+		checked++;
+	}
+	assert_int_equal(checked, 7);
 	stop(s, &script);
 }
 
@@ -138,6 +171,7 @@ int main(void)
 	    cmocka_unit_test(job__that_runs__goes_on_while_its_new_spec_cannot_work),
 	    cmocka_unit_test(job__that_is_over__stays_what_it_was),
 	    cmocka_unit_test(departure__that_fails_three_times__is_a_condition),
+	    cmocka_unit_test(two_edits__at_once__leave_no_task_with_the_members_of_the_first),
 	};
 
 	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);
