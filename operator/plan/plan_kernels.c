@@ -24,10 +24,15 @@ bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool is_
 					 .is_ps = t->kind == TASK_PS,
 					 .no_gpu_image = lacks_gpu_image(p, t),
 					 .no_gpu = x->record->no_gpu};
+	struct kernel_choice *chosen =
+	    &p->kernels[t - p->spec->tasks][is_departure][x->record->no_gpu];
 	struct mu_err err;
 
-	if (!resolver_choose(out, &request, p->observed->nodes, p->observed->n_nodes, &err))
+	if (chosen->variant[0] ||
+	    !resolver_choose(chosen, &request, p->observed->nodes, p->observed->n_nodes, &err)) {
+		*out = *chosen;
 		return true;
+	}
 	status_set(p, COND_READY, false, "KernelsUnavailable", "%s: %.200s", t->name, err.msg);
 	p->kernels_missing = true;
 	return false;

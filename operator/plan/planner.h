@@ -32,6 +32,8 @@ struct planner {
 	const struct task_index *chief;    /* NULL: there is none, or no replica of it */
 	bool kernels_missing;              /* some index got no kernels: COND_READY says why */
 	struct mu_cluster cluster;         /* set by plan_update_epoch */
+	/* Of each task type, of its departure pods, of indices without GPU; "": not yet chosen */
+	struct kernel_choice kernels[JOB_MAX_TASKS][2][2];
 };
 
 #define plan_each_index(p, x)                                                                      \

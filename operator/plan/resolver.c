@@ -172,27 +172,24 @@ static bool is_gpu_node(const struct node_info *n)
 	return n->schedulable && has_gpu(n);
 }
 
+enum { MAX_SM = 999 };
+
 /* A node of the GPU generation that is most frequent among the nodes that `counts` accepts; of
  * equally frequent ones the newest.  NULL: it accepts none. */
 static const struct node_info *best_gpu(const struct node_info *nodes, unsigned n,
 					bool (*counts)(const struct node_info *))
 {
 	const struct node_info *best = NULL;
-	int best_count = -1;
+	int count[MAX_SM + 1] = {0}, best_sm = 0;
 
-	for (unsigned i = 0; i < n; i++) {
-		int count = 0;
-		if (!counts(&nodes[i]))
-			continue;
-		for (unsigned j = 0; j < n; j++)
-			if (counts(&nodes[j]) && node_sm(&nodes[j]) == node_sm(&nodes[i]))
-				count += nodes[j].gpus > 0 ? nodes[j].gpus : 1;
-		if (count > best_count ||
-		    (count == best_count && node_sm(&nodes[i]) > node_sm(best))) {
+	for (unsigned i = 0; i < n; i++)
+		if (counts(&nodes[i]))
+			count[node_sm(&nodes[i])] += nodes[i].gpus > 0 ? nodes[i].gpus : 1;
+	for (int sm = 1; sm <= MAX_SM; sm++)
+		best_sm = count[sm] && count[sm] >= count[best_sm] ? sm : best_sm;
+	for (unsigned i = 0; i < n && !best; i++)
+		if (counts(&nodes[i]) && node_sm(&nodes[i]) == best_sm)
 			best = &nodes[i];
-			best_count = count;
-		}
-	}
 	return best;
 }
 

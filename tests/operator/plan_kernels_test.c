@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_plan against a small world (plan_world.h): which kernels an index gets, and the fallback to
  * the CPU. */
+#include <time.h>
+
 #include "operator/plan/planner.h"
 #include "tests/operator/plan_fixture.h"
 
@@ -304,6 +306,31 @@ static void kernels__that_no_node_has__are_a_condition_until_one_has(void **stat
 	}
 }
 
+/* The time is quadratic when each index counts the nodes of each node's GPU generation. */
+static void kernels__of_many_indices_on_many_nodes__are_chosen_in_a_moment(void **state)
+{
+	enum { NODES = 4000 };
+	const struct plan_options options = {.image = "task:1", .image_gpu = "cuda:1"};
+	struct node_info *nodes = MU_NEW_ARRAY(struct node_info, NODES);
+	struct observed_job observed = {.nodes = nodes, .n_nodes = NODES, .service = true};
+	struct job_plan *plan;
+	struct job_spec *spec;
+	clock_t began;
+
+	for (int i = 0; i < NODES; i++)
+		nodes[i] = h100;
+	assert_ok(job_spec_parse(&spec, mu_span_of(HEAD "  tasks: {worker: {replicas: 500}}\n"),
+				 "j.yaml", &err),
+		  &err);
+	began = clock();
+	plan = job_plan_new(spec, &options, &observed, 1700000000);
+	assert_true(clock() - began < 5 * CLOCKS_PER_SEC);
+	assert_string_equal(plan->actions[plan->n_actions - 1].pod->kernels.variant, "cuda-sm90");
+	job_plan_free(plan);
+	job_spec_free(spec);
+	free(nodes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +344,7 @@ int main(void)
 	    cmocka_unit_test(gpu_image__that_is_missing__is_the_one_that_is_named),
 	    cmocka_unit_test(auto__without_an_image_with_gpu_kernels__uses_the_cpu_and_says_so),
 	    cmocka_unit_test(kernels__that_no_node_has__are_a_condition_until_one_has),
+	    cmocka_unit_test(kernels__of_many_indices_on_many_nodes__are_chosen_in_a_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
