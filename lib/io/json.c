@@ -72,14 +72,26 @@ static struct mu_doc_node *add_number(struct mu_doc *d, struct mu_doc_node *pare
 		   : mu_doc_add_float(d, parent, key, v);
 }
 
+size_t mu_json_separators(struct mu_span text)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < text.len; i++)
+		n += text.data[i] == ',' || text.data[i] == '[' || text.data[i] == '{';
+	return n;
+}
+
 static int json_add_value(struct mu_doc *d, struct mu_doc_node *parent, const cJSON *value,
-			  unsigned depth, struct mu_err *err)
+			  unsigned depth, unsigned max_values, struct mu_err *err)
 {
 	const char *key = value->string;
 	struct mu_doc_node *n, *twice;
 	const cJSON *child;
 	int rc;
 
+	if (d->n_nodes == max_values)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: more than %u values", d->source,
+			       max_values);
 	if (cJSON_IsString(value)) {
 		mu_doc_add_str(d, parent, key, value->valuestring);
 	} else if (cJSON_IsNumber(value)) {
@@ -95,7 +107,7 @@ static int json_add_value(struct mu_doc *d, struct mu_doc_node *parent, const cJ
 		n = mu_doc_add(d, parent, key, cJSON_IsArray(value) ? MU_DOC_LIST : MU_DOC_MAP);
 		cJSON_ArrayForEach(child, value)
 		{
-			rc = json_add_value(d, n, child, depth + 1, err);
+			rc = json_add_value(d, n, child, depth + 1, max_values, err);
 			if (rc)
 				return rc;
 		}
@@ -106,27 +118,17 @@ static int json_add_value(struct mu_doc *d, struct mu_doc_node *parent, const cJ
 	return 0;
 }
 
-int mu_json_doc(struct mu_doc **out, const cJSON *json, const char *source, struct mu_err *err)
+int mu_json_doc(struct mu_doc **out, const cJSON *json, const char *source, unsigned max_values,
+		struct mu_err *err)
 {
 	struct mu_doc *d = mu_doc_new(source);
-	int rc = json_add_value(d, NULL, json, 0, err);
+	int rc = json_add_value(d, NULL, json, 0, max_values, err);
 
 	if (rc)
 		mu_doc_free(d);
 	else
 		*out = d;
 	return rc;
-}
-
-/* A text has at most this number of values plus one, which bounds the memory that cJSON allocates.
- */
-static size_t count_separators(struct mu_span text)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < text.len; i++)
-		n += text.data[i] == ',' || text.data[i] == '[' || text.data[i] == '{';
-	return n;
 }
 
 int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, struct mu_err *err)
@@ -137,12 +139,12 @@ int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, 
 	if (text.len > MU_DOC_MAX_BYTES)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: larger than %d bytes", source,
 			       MU_DOC_MAX_BYTES);
-	if (count_separators(text) > MU_DOC_MAX_NODES)
+	if (mu_json_separators(text) > MU_DOC_MAX_NODES)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: more than %d commas and brackets",
 			       source, MU_DOC_MAX_NODES);
 	rc = mu_json_tree(&json, text, source, err);
 	if (!rc)
-		rc = mu_json_doc(out, json, source, err);
+		rc = mu_json_doc(out, json, source, MU_DOC_MAX_NODES, err);
 	cJSON_Delete(json);
 	return rc;
 }

@@ -13,7 +13,9 @@
 #include "lib/kube/kube_server.h"
 
 enum {
-	RESPONSE_MAX = 64 << 20, /* a page of 250 objects of 200 KiB and some room */
+	/* kube_list asks for smaller pages when a page has more than these */
+	RESPONSE_MAX = 16 << 20,
+	RESPONSE_VALUES_MAX = 1 << 20, /* an object that etcd stores has fewer */
 	ERROR_BODY_MAX = 64 << 10,
 	STREAM_PAUSE_BELOW = 64 << 10, /* bytes; there may be more already after a larger piece */
 	STATUS_PAGE_MAX = 1 << 20,     /* of a task's status page, with up to 1000 resources */
@@ -260,6 +262,9 @@ static int exchange_run(struct kube_client *c, struct exchange *x, cJSON **out, 
 		rc = (int)x->status;
 	else if (x->status < 200 || x->status > 299)
 		rc = error_of(x, err);
+	else if (out && mu_json_separators(mu_buf_span(&x->response.body)) > RESPONSE_VALUES_MAX)
+		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED, "the response has more than %d values",
+			     RESPONSE_VALUES_MAX);
 	else if (out && !(*out = kube_json(mu_buf_span(&x->response.body))))
 		rc = mu_fail(err, MU_UNAVAILABLE, "%s %.200s: the response is not JSON",
 			     x->rq->method, x->rq->path);

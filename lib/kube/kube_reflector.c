@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list-and-watch protocol:
  *
- *	list (pages of 250) -> version V -> watch from V with bookmarks -> each event moves V
+ *	list (pages of up to 250) -> version V -> watch from V with bookmarks -> an event moves V
  *	  the watch ends by itself (server's or our timeout): watch again from V
  *	  it breaks: wait, watch again from V
  *	  410, as status or as ERROR event: V is too old, list again
@@ -74,6 +74,7 @@ int kube_list(struct kube_client *c, const char *path, const char *selector, kub
 	      void *arg, char **version, struct mu_err *err)
 {
 	MU_AUTO_FREE char *more = NULL;
+	int limit = LIST_PAGE_OBJECTS, rc;
 
 	for (;;) {
 		MU_AUTO_BUF url = {0};
@@ -81,17 +82,20 @@ int kube_list(struct kube_client *c, const char *path, const char *selector, kub
 		const cJSON *object;
 		const char *next;
 
-		mu_buf_printf(&url, "%s?limit=%d", path, LIST_PAGE_OBJECTS);
+		mu_buf_printf(&url, "%s?limit=%d", path, limit);
 		if (selector)
 			mu_buf_printf(&url, "&labelSelector=%s", selector);
 		if (more) {
 			mu_buf_puts(&url, "&continue=");
 			mu_http_url_escape(&url, more);
 		}
-		if (kube_call(c,
-			      &(struct kube_request){
-				  .method = "GET", .path = url.data, .timeout_ms = LIST_MS},
-			      &page, err) < 0)
+		rc = kube_call(c,
+			       &(struct kube_request){
+				   .method = "GET", .path = url.data, .timeout_ms = LIST_MS},
+			       &page, err);
+		if (rc == -MU_RESOURCE_EXHAUSTED && (limit /= 4))
+			continue;
+		if (rc < 0)
 			return mu_wrap(err, "list %s", path);
 		cJSON_ArrayForEach(object, cJSON_GetObjectItemCaseSensitive(page, "items"))
 		{

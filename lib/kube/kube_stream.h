@@ -20,8 +20,8 @@ int kube_lines_feed(void *lines, const char *data, size_t len, struct mu_err *er
 
 /* ---- lists ---- */
 typedef void kube_item_fn(void *arg, const cJSON *object);
-/* Calls `item` for each object of all pages; *version is new memory.  An expired continue
- * token (410) is OUT_OF_RANGE: list again. */
+/* Calls `item` for each object of all pages, of fewer objects when a response is too large;
+ * *version is new memory.  An expired continue token (410) is OUT_OF_RANGE: list again. */
 int kube_list(struct kube_client *c, const char *path, const char *selector, kube_item_fn *item,
 	      void *arg, char **version, struct mu_err *err);
 

@@ -22,7 +22,7 @@ static void decode_spec(struct job *j, const cJSON *object, const char *source)
 			cJSON_AddItemReferenceToObject(manifest, item->string, (cJSON *)item);
 	}
 	cJSON_AddItemToObject(manifest, "metadata", metadata);
-	if (mu_json_doc(&doc, manifest, source, &err) < 0 ||
+	if (mu_json_doc(&doc, manifest, source, JOB_MAX_VALUES, &err) < 0 ||
 	    job_spec_from_doc(&j->spec, doc, &err) < 0) {
 		j->spec = NULL;
 		j->spec_error = mu_xstrdup(err.msg);

@@ -20,6 +20,7 @@
 #define JOB_VOLUME_PATH "/var/muster/checkpoint" /* of spec.checkpoint.volumeClaim */
 
 enum {
+	JOB_MAX_VALUES = 20000,  /* in the manifest of a job in the cluster */
 	JOB_MAX_TASKS = 8,       /* task types in one job */
 	JOB_MAX_REPLICAS = 1000, /* tasks of one type */
 	JOB_MAX_NAME = 63,       /* of the longest generated pod name */

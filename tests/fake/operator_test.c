@@ -511,6 +511,31 @@ static void pod__that_etcd_rejects__is_reported_and_retried(void **state)
 	end(&w);
 }
 
+/* Objects of other controllers whose pages are larger than the operator accepts. */
+static void lists__of_large_objects__come_in_smaller_pages(void **state)
+{
+	static const char *const fills[] = {"\"%0*d\"", "[%0*d]"}; /* many bytes, many values */
+	enum { SIZE = 1000000 };
+	struct api_server *s = api_server_start(0);
+	struct world w = {.server = s};
+
+	for (int i = 0; i < 24; i++) {
+		MU_AUTO_FREE char *text = NULL;
+		MU_AUTO_FREE char *fill = mu_xasprintf(fills[i % 2], SIZE, 1);
+
+		for (char *p = fill; i % 2 && p < fill + SIZE - 2; p += 2)
+			p[2] = ',';
+		text = mu_xasprintf("{\"metadata\":{\"name\":\"big%d\"},\"spec\":{\"managedBy\":"
+				    "\"x/y\",\"fill\":%s}}",
+				    i, fill);
+		api_server_put(s, JOBS, text);
+	}
+	w.operator= start_operator(s, "--leader-elect=false");
+	api_server_put(s, JOBS, job_text);
+	expect_running(s);
+	end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -531,6 +556,7 @@ int main(void)
 	    cmocka_unit_test(operator__is_ready_when_its_first_lists_are_there__and_says_who_leads),
 	    cmocka_unit_test(foreign_pod__is_left_alone),
 	    cmocka_unit_test(pod__that_etcd_rejects__is_reported_and_retried),
+	    cmocka_unit_test(lists__of_large_objects__come_in_smaller_pages),
 	};
 	int failed;
 

@@ -275,6 +275,26 @@ static cJSON *pod_that_is(const char *ready)
 	return object;
 }
 
+/* Its document would take a hundred times the memory of its text. */
+static void a_job__of_too_many_values__has_no_spec(void **state)
+{
+	MU_AUTO_BUF spec = {0};
+	struct snapshot got;
+	struct store c;
+
+	mu_buf_puts(&spec, "{\"tasks\":{\"worker\":{\"template\":{\"x\":[0");
+	for (int i = 0; i < JOB_MAX_VALUES; i++)
+		mu_buf_puts(&spec, ",0");
+	mu_buf_puts(&spec, "]}}}}");
+	start(&c);
+	receive_object(&c, KIND_JOB, job_as_read("7", 1, spec.data, "{}"));
+	assert_true(snapshot_take(&c, "default/j", 100, &got));
+	assert_null(got.job->spec);
+	assert_string_equal(got.job->spec_error, "default/j: more than 20000 values");
+	snapshot_fini(&got);
+	store_fini(&c);
+}
+
 static void a_pod__that_was_ready_once__is_known_to_have_been(void **state)
 {
 	static const struct {
@@ -383,6 +403,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(pod__in_the_version_of_our_own_create__is_not_reconciled),
+	    cmocka_unit_test(a_job__of_too_many_values__has_no_spec),
 	    cmocka_unit_test(a_pod__that_was_ready_once__is_known_to_have_been),
 	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
 	    cmocka_unit_test(
