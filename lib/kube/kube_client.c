@@ -181,10 +181,10 @@ static void exchange_once(struct kube_client *c, struct exchange *x, bool fresh_
 }
 
 /* The code of an answer of 500, for which the server may be well: etcd, or etcd's client, rejects
- * an object for its size, or an admission webhook does not answer. */
+ * an object for its size, or a step of admission fails, such as a webhook. */
 static enum mu_code code_of_500(const char *message)
 {
-	if (message && strstr(message, "failed calling webhook"))
+	if (message && strstr(message, "Internal error occurred:"))
 		return MU_PERMISSION_DENIED;
 	if (message && (strstr(message, "etcdserver: request is too large") ||
 			strstr(message, "trying to send message larger than max")))

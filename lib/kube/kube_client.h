@@ -8,7 +8,7 @@
  *	409 AlreadyExists         ALREADY_EXISTS         409  ABORTED (stale copy)
  *	410                       OUT_OF_RANGE (relist)  429  RESOURCE_EXHAUSTED
  *	5xx, no connection        UNAVAILABLE, but INVALID_ARGUMENT when the object is larger than
- *				  what etcd stores, PERMISSION_DENIED when a webhook fails
+ *				  what etcd stores, PERMISSION_DENIED for an "Internal error"
  *
  * 429 and 503 with Retry-After are retried a few times.  Other errors are left to the caller, whose
  * work queue has a backoff. */

@@ -16,6 +16,8 @@ static const struct rejection {
 } rejections[] = {
     {"failed calling webhook", "WebhookUnavailable",
      "an admission webhook of the cluster does not answer, repair or remove it", false},
+    {"Internal error occurred:", "AdmissionFailed",
+     "admission fails in the API server, see its log and the webhooks of the cluster", false},
     {"denied the request", "FailedCreate", "change the manifest, or the rule that forbids it",
      false},
     {"denied request", "FailedCreate", "change the manifest, or the rule that forbids it", false},

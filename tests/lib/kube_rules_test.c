@@ -186,6 +186,9 @@ static void object__that_etcd_rejects__is_an_invalid_argument(void **state)
 	    {SAYS("500 Error", "99",
 		  "Internal error occurred: failed calling webhook x: connection refused"),
 	     MU_PERMISSION_DENIED},
+	    {SAYS("500 Error", "104",
+		  "Internal error occurred: add operation does not apply: doc is missing path"),
+	     MU_PERMISSION_DENIED},
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {

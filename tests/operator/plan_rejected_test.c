@@ -42,6 +42,8 @@ static void rejection__of_any_kind__says_what_to_do(void **state)
 	    {"admission webhook \"x\" denied the request", "FailedCreate", "change the manifest"},
 	    {"Internal error occurred: failed calling webhook \"x\": connection refused (500)",
 	     "WebhookUnavailable", "repair or remove it"},
+    {"Internal error occurred: add operation does not apply: doc is missing path (500)",
+	     "AdmissionFailed", "see its log"},
 	    {"etcdserver: request is too large (500)", "ObjectTooLarge", "template"},
 	    {"rpc error: trying to send message larger than max (9 vs. 8) (500)", "ObjectTooLarge",
 	     "fewer replicas"},
