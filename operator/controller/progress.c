@@ -29,7 +29,7 @@ static void record_answer(struct store *c, const struct pod *task, int epoch, bo
 	pthread_mutex_lock(&c->lock);
 	s = mu_map_get(&c->objects[KIND_POD], task->meta.uid); /* NULL: the pod is gone */
 	backoff = !s ? NULL : epoch ? &s->task.members_backoff : &s->task.status_backoff;
-	if (s && !epoch)
+	if (s && !epoch && (ok || !task->observed.ready))
 		s->owner->polled_at = now;
 	if (s && ok) {
 		*backoff = (struct poll_backoff){0};

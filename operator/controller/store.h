@@ -60,7 +60,7 @@ struct stored_job {
 	/* Facts about the job that only this operator has. */
 	struct progress_report progress; /* as reported last */
 	double progress_changed_at;
-	double polled_at;         /* the chief, with or without an answer; 0: never */
+	double polled_at;         /* the chief, which answered or is not ready; 0: never */
 	double first_observed_at; /* by this process */
 	double last_status_write; /* by this process; 0: none yet */
 	bool verified; /* the object is no older than our term: it answered a call of ours */

@@ -43,8 +43,8 @@ struct observed_job {
 	unsigned n_nodes;
 	struct progress_report progress; /* the last report */
 	double last_progress;            /* when the step last changed; 0: unknown */
-	double polled_at;                /* when the chief was last asked for it; 0: never */
-	double first_observed_at;        /* by this process; an earlier step may have gone unseen */
+	double polled_at;         /* when the chief last answered, or was not ready; 0: never */
+	double first_observed_at; /* by this process; an earlier step may have gone unseen */
 };
 
 struct plan_options {

@@ -83,8 +83,9 @@ static double no_step_since(const struct planner *p)
 	return since > p->observed->first_observed_at ? since : p->observed->first_observed_at;
 }
 
-/* True when the chief, asked after the deadline, has not made a step.  An operator that is late
- * with its requests, or sends none, does not fail the job. */
+/* True when the chief, asked after the deadline, has not made a step, or is not ready and does not
+ * answer.  An operator that is late with its requests, sends none, or cannot reach a chief that is
+ * ready does not fail the job. */
 static bool progress_deadline_passed(struct planner *p)
 {
 	double since = no_step_since(p);

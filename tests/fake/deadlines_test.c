@@ -89,6 +89,18 @@ static void job__whose_step_does_not_move__fails_on_time(void **state)
 	stop(s, &script);
 }
 
+/* A network policy, for example, may keep the operator from the pods of a job that trains. */
+static void job__whose_ready_chief_cannot_be_reached__is_not_failed_for_it(void **state)
+{
+	struct sim_script script = {.end = never_ends, .unreachable = true};
+	struct sim *s = start(&script, TRAIN, "\"progressDeadlineSeconds\":60");
+
+	sim_settle(s, 3600);
+	assert_null(failed(s));
+	assert_string_equal(sim_text(sim_find(s, JOB_PATH)->json, "status.phase"), "Running");
+	stop(s, &script);
+}
+
 static void job__with_an_operator_that_was_away__is_not_failed_for_it(void **state)
 {
 	struct sim_script script = {.end = never_ends};
@@ -247,6 +259,7 @@ int main(void)
 	    cmocka_unit_test(job__that_is_resumed__has_all_its_time_again),
 	    cmocka_unit_test(job__whose_pods_wait_too_long__fails_on_time),
 	    cmocka_unit_test(job__whose_step_does_not_move__fails_on_time),
+	    cmocka_unit_test(job__whose_ready_chief_cannot_be_reached__is_not_failed_for_it),
 	    cmocka_unit_test(job__with_an_operator_that_was_away__is_not_failed_for_it),
 	    cmocka_unit_test(job__that_has_ended__goes_when_its_time_to_live_is_over),
 	    cmocka_unit_test(job__that_ran_and_ended__is_timed_once),

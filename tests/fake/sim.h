@@ -102,6 +102,7 @@ struct sim_script {
 	int (*end)(const struct sim_script *s, const char *task, int index, int n);
 	uint64_t seed;
 	bool stuck_pending; /* no pod ever starts */
+	bool unreachable;   /* no task answers the operator's requests for its status */
 	int departure_exit_code;
 	bool in_step;      /* mode sync: workers wait for each other */
 	bool gpus, taken;  /* the nodes have GPUs; no GPU ever becomes free */
