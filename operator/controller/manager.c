@@ -14,6 +14,7 @@ enum {
 	NAMESPACES_MAX = 64,
 	WATCHES_MAX = KINDS * NAMESPACES_MAX,
 	WORKERS_GRACE_S = 3,
+	UNAVAILABLE_FAILURES = 4, /* some 6 s */
 };
 static const double POLL_S = 0.005;
 
@@ -155,18 +156,36 @@ static int start_watches(struct manager *m, struct mu_err *err)
 	return 0;
 }
 
-/* True when all lists were delivered.  Nodes are waited for a little: with labels the first choice
- * is the right one. */
-static bool is_synced(const struct manager *m)
+/* True when the jobs of this namespace cannot be listed: other namespaces do not wait for it. */
+static bool is_unavailable(const struct manager *m, const char *namespace)
 {
 	for (unsigned i = 0; i < m->n_watches; i++) {
 		const struct watch *w = m->watches[i];
 
-		if (!atomic_load(&w->reflector.synced) &&
-		    !(kinds[w->target.kind].of_cluster && atomic_load(&w->reflector.n_failures)))
+		if (w->target.kind == KIND_JOB && w->target.namespace == namespace)
+			return !atomic_load(&w->reflector.synced) &&
+			       atomic_load(&w->reflector.n_failures) >= UNAVAILABLE_FAILURES;
+	}
+	return false;
+}
+
+/* True when all lists were delivered, those of one namespace at least.  Nodes are waited for a
+ * little: with labels the first choice is the right one. */
+static bool is_synced(const struct manager *m)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < m->n_watches; i++) {
+		const struct watch *w = m->watches[i];
+
+		if (atomic_load(&w->reflector.synced))
+			any = any || w->target.kind == KIND_JOB;
+		else if (!is_unavailable(m, w->target.namespace) &&
+			 !(kinds[w->target.kind].of_cluster &&
+			   atomic_load(&w->reflector.n_failures)))
 			return false;
 	}
-	return true;
+	return any;
 }
 
 /* Starts the workers once the watches have delivered their lists. */

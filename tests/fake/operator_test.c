@@ -471,6 +471,17 @@ static void operator__is_ready_when_its_first_lists_are_there__and_says_who_lead
 	strcpy(metrics_option, "--metrics-port=0");
 }
 
+static void namespace__that_may_not_be_read__stops_no_other(void **state)
+{
+	struct world w = {.server = api_server_start(0)};
+
+	api_server_fail(w.server, "/namespaces/closed/", API_STATUS, 403, 0, 1 << 20);
+	w.operator= start_operator(w.server, "--namespace=default,closed");
+	api_server_put(w.server, JOBS, job_text);
+	expect_running(w.server);
+	end(&w);
+}
+
 static void foreign_pod__is_left_alone(void **state)
 {
 	struct world w = {.server = api_server_start(0)};
@@ -554,6 +565,7 @@ int main(void)
 	    cmocka_unit_test(leader__whose_hand_over_meets_another_write__hands_over),
 	    cmocka_unit_test(leader__whose_renewal_fails__tries_again_sooner_than_it_renews),
 	    cmocka_unit_test(operator__is_ready_when_its_first_lists_are_there__and_says_who_leads),
+	    cmocka_unit_test(namespace__that_may_not_be_read__stops_no_other),
 	    cmocka_unit_test(foreign_pod__is_left_alone),
 	    cmocka_unit_test(pod__that_etcd_rejects__is_reported_and_retried),
 	    cmocka_unit_test(lists__of_large_objects__come_in_smaller_pages),
