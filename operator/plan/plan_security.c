@@ -50,14 +50,16 @@ bool plan_security(struct planner *p)
 	double life = p->options->cert_life ? p->options->cert_life : PLAN_CERT_LIFE;
 	double renew_after = life * 2 / 3;
 	double propagation_s = life / 10 < CA_PROPAGATION_MAX_S ? life / 10 : CA_PROPAGATION_MAX_S;
-	bool early, due, over, waits;
+	bool early, due, over, waits, mounted = false;
 
 	if (!plan_has_tls(p))
 		return true;
 	early = p->now < s->issued_at - renew_after; /* the clock was set back */
 	due = s->secret && (early || p->now >= s->issued_at + renew_after);
 	over = due && (early || p->now >= s->issued_at + life);
-	if (!s->secret || (over && !p->observed->n_pods)) {
+	for (unsigned i = 0; i < p->observed->n_pods; i++)
+		mounted = mounted || !plan_pod_has_ended(&p->observed->pods[i]);
+	if (!s->secret || (over && !mounted)) {
 		plan_add_action(p, ACTION_MAKE_SECRET, NULL, 0, NULL,
 				"certificates for the tasks of the job");
 		return false;

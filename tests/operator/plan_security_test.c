@@ -53,6 +53,26 @@ static void certificates__that_are_over__are_made_anew_for_a_job_without_pods(vo
 	plan_fixture_end(&w);
 }
 
+/* The pods of a suspended job that had ended are kept. */
+static void certificates__that_are_over__are_made_anew_though_ended_pods_are_kept(void **state)
+{
+	static const struct plan_options options = {.image = "task:1"};
+	struct observed_pod ended = {
+	    .task = "worker", .index = 1, .uid = "u", .phase = POD_SUCCEEDED};
+	struct plan_fixture w;
+	struct observed_job seen;
+	struct job_plan *plan;
+
+	start_secured(&w);
+	seen =
+	    (struct observed_job){.service = true, .status = w.status, .pods = &ended, .n_pods = 1};
+	plan = job_plan_new(w.spec, &options, &seen, w.status.security.issued_at + PLAN_CERT_LIFE);
+	assert_int_equal(plan->n_actions, 1);
+	assert_int_equal(plan->actions[0].kind, ACTION_MAKE_SECRET);
+	job_plan_free(plan);
+	plan_fixture_end(&w);
+}
+
 /* The certificate follows its CA after five minutes, whoever leads by then. */
 static void certificate__follows_its_ca(void **state)
 {
@@ -117,6 +137,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(certificates__that_are_due__stay_trusted_though_no_pod_is_seen),
 	    cmocka_unit_test(certificates__that_are_over__are_made_anew_for_a_job_without_pods),
+	    cmocka_unit_test(certificates__that_are_over__are_made_anew_though_ended_pods_are_kept),
 	    cmocka_unit_test(certificate__follows_its_ca),
 	    cmocka_unit_test(secret__that_a_pod_may_miss__is_checked_every_ten_minutes),
 	};
