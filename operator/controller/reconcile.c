@@ -29,6 +29,9 @@ static const char *token_digest(void *reconcile)
 	return r->token_digest;
 }
 
+/* Each planned pod has the addresses of all tasks.  The reconcile after a create plans others. */
+enum { CREATES_MAX = 100 };
+
 static struct job_plan *make_plan(struct reconcile *r)
 {
 	const struct controller_options *o = &r->controller->options;
@@ -36,6 +39,7 @@ static struct job_plan *make_plan(struct reconcile *r)
 				       .image_gpu = o->image_gpu,
 				       .image_tensorboard = o->image_tensorboard,
 				       .cert_life = o->cert_life,
+				       .creates_max = CREATES_MAX,
 				       .token_digest = token_digest,
 				       .user = r};
 

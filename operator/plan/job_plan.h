@@ -53,6 +53,7 @@ struct plan_options {
 	const char *image_tensorboard; /* with TensorBoard; NULL: no such pod is created */
 	bool plaintext;                /* no TLS, also when the spec asks for it */
 	int cert_life;                 /* seconds; 0: PLAN_CERT_LIFE */
+	unsigned creates_max;          /* pods that one plan creates, unless of a gang; 0: all */
 	/* SHA-256 of the job's bearer token, for its tasks, or ""; NULL: none. */
 	const char *(*token_digest)(void *user);
 	/* Address of a task; NULL: "<job>-<task>-<index>.<job>.<namespace>.svc:<port>". */

@@ -263,8 +263,11 @@ void plan_create_pod(struct planner *p, const struct task_index *x, int pending_
 		plan_requeue_at(p, e->retry_at);
 		return;
 	}
+	if (p->options->creates_max && p->n_creates == p->options->creates_max && !p->spec->gang)
+		return;
 	if (!plan_choose_kernels(p, x, pending_departure_size > 0, &kernels))
 		return;
+	p->n_creates++;
 	pod = make_pod(p, x, pending_departure_size, &kernels);
 	if (pod->role == ROLE_TENSORBOARD) {
 		a = plan_add_action(p, ACTION_CREATE_SERVICE, NULL, 0, "Created",

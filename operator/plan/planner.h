@@ -30,6 +30,7 @@ struct planner {
 	struct task_index *indices;        /* by task, in the order of the spec, then by index */
 	unsigned first[JOB_MAX_TASKS + 1]; /* of each task; the last is the number of indices */
 	const struct task_index *chief;    /* NULL: there is none, or no replica of it */
+	unsigned n_creates;                /* planned pods */
 	bool kernels_missing;              /* some index got no kernels: COND_READY says why */
 	struct mu_cluster cluster;         /* set by plan_update_epoch */
 	/* Of each task type, of its departure pods, of indices without GPU; "": not yet chosen */

@@ -555,6 +555,30 @@ static void status__written__reads_back_the_same(void **state)
 	job_status_fini(&full);
 }
 
+/* The pods of a plan are in memory at once. */
+static void plan__with_a_limit_of_creates__has_no_more(void **state)
+{
+	static const struct {
+		const char *gang;
+		unsigned creates;
+	} cases[] = {{"none", 100}, {"volcano", 300}};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		const struct plan_options options = {.image = "task:1", .creates_max = 100};
+		struct observed_job seen = {.service = true, .group = 300};
+		MU_AUTO_FREE char *text = mu_xasprintf(
+		    HEAD "  tasks: {worker: {replicas: 300}}\n  run: {gang: %s}\n", cases[i].gang);
+		struct job_plan *plan;
+		struct job_spec *spec;
+
+		assert_ok(job_spec_parse(&spec, mu_span_of(text), "j.yaml", &err), &err);
+		plan = job_plan_new(spec, &options, &seen, 1700000000);
+		assert_int_equal(plan->n_actions, cases[i].creates);
+		job_plan_free(plan);
+		job_spec_free(spec);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -584,6 +608,7 @@ int main(void)
 	    cmocka_unit_test(epoch__of_an_edit_before_the_first_status__is_another),
 	    cmocka_unit_test(pods__carry_cluster_and_program),
 	    cmocka_unit_test(status__of_any_kind__comes_back_from_json),
+	    cmocka_unit_test(plan__with_a_limit_of_creates__has_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
