@@ -53,6 +53,10 @@ assert chosen and all(line.strip() in service for line in chosen), chosen'
   [ "$(kinds --set tokenKey.create=false,metrics.service.enabled=false,crds.enabled=false,leaderElection.enabled=false,rbac.create=false)" = \
     'Deployment*1 ServiceAccount*1' ]
   rendered -s templates/deployment.yaml | grep -q 'secretName: muster-operator-key, optional: true'
+  rendered -s templates/token-key.yaml | grep -q 'helm.sh/resource-policy: keep'
+  if rendered --set crds.keep=false -s templates/token-key.yaml | grep 'resource-policy'; then return 1; fi
+  rendered --set leaderElection.enabled=false -s templates/deployment.yaml | grep -q 'strategy: {type: Recreate}'
+  if rendered -s templates/deployment.yaml | grep 'Recreate'; then return 1; fi
   rendered --set metrics.dashboard.enabled=true -s templates/dashboard.yaml | grep -q 'grafana_dashboard: "1"'
   # the requirements of a namespace with the restricted standard
   kubectl create namespace somewhere --dry-run=client -o yaml | kubectl apply -f - >/dev/null 2>&1

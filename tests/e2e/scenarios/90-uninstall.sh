@@ -30,8 +30,8 @@ if [ -n "$own" ]; then
   says 'in words that the guide explains' "$(cat build/helm.log)" 'invalid ownership metadata'
   check 'with --take-ownership it is installed' release training --take-ownership
   helm uninstall training -n "$system" >/dev/null 2>&1
-  # the guide's recipe for an older Helm: kubectl annotate crd
-  k annotate "$crd" --overwrite meta.helm.sh/release-name=third meta.helm.sh/release-namespace="$system" >/dev/null
+  # the guide's recipe for an older Helm: kubectl annotate
+  k annotate -n "$system" "$crd" secret/muster-operator-key --overwrite meta.helm.sh/release-name=third meta.helm.sh/release-namespace="$system" >/dev/null
   check 'with another owner in its annotations too' release third
   helm uninstall third -n "$system" >/dev/null 2>&1
   k delete "$crd" --wait=false >/dev/null
