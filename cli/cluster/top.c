@@ -165,15 +165,18 @@ int cluster_top(int argc, char **argv)
 	struct mu_err err = {0};
 	bool once = !isatty(STDOUT_FILENO);
 	const struct cli_option table[] = {CLUSTER_OPTIONS(&o), {"once", .flag = &once}, {NULL}};
+	bool shown = false;
 	int rc;
 
 	if (cli_options("top", argc, argv, table, 0) < 0)
 		return CLI_USAGE;
 	if (cluster_connect(&o, &c, &ns, &err) < 0)
 		return cli_fail(&err);
-	do
+	do { /* a failed refresh leaves the last jobs on the screen */
 		rc = show_jobs(c, ns, !once, &err);
-	while (rc == 0 && !once && kube_client_sleep(c, refresh_s));
+		shown = shown || rc == 0;
+	} while ((rc == 0 || (shown && cluster_is_transient(rc))) && !once &&
+		 kube_client_sleep(c, refresh_s));
 	kube_client_free(c);
 	return rc < 0 ? cli_fail(&err) : CLI_OK;
 }
