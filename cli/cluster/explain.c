@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
+#include "lib/base/rfc3339.h"
 #include "operator/api/job_spec.h"
 #include "operator/api/job_status.h"
 #include "operator/api/object_json.h"
@@ -173,19 +174,41 @@ static void put_pods(struct mu_buf *out, const cJSON *pods)
 		mu_buf_printf(out, "  %-11s and %d more pods\n", "", more);
 }
 
+struct warning {
+	double at;
+	const cJSON *event;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+	double x = ((const struct warning *)a)->at, y = ((const struct warning *)b)->at;
+
+	return (x < y) - (x > y);
+}
+
+/* The API server lists events by name, which is random. */
 static void put_events(struct mu_buf *out, const cJSON *events, double now)
 {
-	int n = cJSON_GetArraySize(field_at(events, "items")), shown = 0;
+	const cJSON *items = field_at(events, "items"), *e;
+	MU_AUTO_FREE struct warning *warnings =
+	    MU_NEW_ARRAY(struct warning, cJSON_GetArraySize(items) + 1);
+	int n = 0;
 
-	for (int i = n - 1; i >= 0 && shown < MAX_EVENTS; i--) {
-		const cJSON *e = cJSON_GetArrayItem(field_at(events, "items"), i);
+	cJSON_ArrayForEach(e, items)
+	{
+		const char *time = field_text(e, "eventTime", field_text(e, "lastTimestamp", ""));
+
+		if (strcmp(field_text(e, "type", ""), "Warning") == 0)
+			warnings[n++] = (struct warning){mu_rfc3339_read(time), e};
+	}
+	qsort(warnings, (size_t)n, sizeof(warnings[0]), newest_first);
+	for (int i = 0; i < n && i < MAX_EVENTS; i++) {
 		MU_AUTO_BUF line = {0};
 		char age[16];
-		double count = field_number(e, "series.count", field_number(e, "count", 1));
+		double count;
 
-		if (strcmp(field_text(e, "type", ""), "Warning") != 0)
-			continue;
-		shown++;
+		e = warnings[i].event;
+		count = field_number(e, "series.count", field_number(e, "count", 1));
 		field_age(e, "eventTime", now, age);
 		if (strcmp(age, "?") == 0)
 			field_age(e, "lastTimestamp", now, age);

@@ -31,6 +31,12 @@ static const char pods[] =
 static const char events[] =
     "{\"items\":[{\"type\":\"Warning\",\"reason\":\"NameTaken\",\"message\":\"taken\\u001b[2J\","
     "\"eventTime\":\"2026-01-01T23:59:00Z\",\"series\":{\"count\":4}},"
+    "{\"type\":\"Warning\",\"reason\":\"Second\",\"lastTimestamp\":\"2026-01-01T23:58:00Z\"},"
+    "{\"type\":\"Warning\",\"reason\":\"Third\",\"eventTime\":\"2026-01-01T23:50:00Z\"},"
+    "{\"type\":\"Warning\",\"reason\":\"Fourth\",\"eventTime\":\"2026-01-01T23:49:00Z\"},"
+    "{\"type\":\"Warning\",\"reason\":\"Fifth\",\"eventTime\":\"2026-01-01T23:48:00Z\"},"
+    "{\"type\":\"Warning\",\"reason\":\"Sixth\",\"eventTime\":\"2026-01-01T23:47:00Z\"},"
+    "{\"type\":\"Warning\",\"reason\":\"Seventh\",\"eventTime\":\"2026-01-01T23:46:00Z\"},"
     "{\"type\":\"Normal\",\"reason\":\"PodsCreated\",\"message\":\"created\"}]}";
 
 static char *explained(const char *job, const char *pod_list, const char *event_list,
@@ -67,6 +73,10 @@ static void explain__of_a_waiting_job__gives_the_reason_and_its_source(void **st
 		     "attempt 2, not counted against backoffLimit\n");
 	expect(text, "warning     60s ago, 4 times: NameTaken: taken [2J\n");
 	expect(text, "tasks       ps: 1 of 1 ready, kernels cpu-avx2\n");
+	assert_true(strstr(text, "NameTaken") < strstr(text, "2m ago: Second"));
+	assert_true(strstr(text, "2m ago: Second") < strstr(text, "Third"));
+	expect(text, "Sixth");
+	assert_null(strstr(text, "Seventh"));
 	assert_null(strstr(text, "worker/2"));
 	assert_null(strstr(text, "mnist-ps-0"));
 	assert_null(strstr(text, "Created"));
