@@ -106,6 +106,9 @@ static int handle_line(void *arg, const char *line, size_t len, struct mu_err *e
 		   : 0;
 }
 
+/* A progress bar of carriage returns, for example, may be one line for hours. */
+enum { LOG_PIECE_MAX = 16 << 10 };
+
 struct log_stream {
 	struct kube_lines lines;
 	struct logs *logs;
@@ -144,7 +147,8 @@ static void put_path(struct mu_buf *out, const struct log_source *s)
 static void *stream_log(void *arg)
 {
 	struct log_source *s = arg;
-	struct log_stream st = {.lines = {.line = handle_line, .arg = s}, .logs = s->logs};
+	struct log_stream st = {
+	    .lines = {.line = handle_line, .arg = s, .piece_max = LOG_PIECE_MAX}, .logs = s->logs};
 	MU_AUTO_BUF path = {0};
 
 	memcpy(s->resume_from, s->last, sizeof(s->resume_from));

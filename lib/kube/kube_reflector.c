@@ -47,19 +47,23 @@ int kube_lines_feed(void *lines, const char *data, size_t len, struct mu_err *er
 	while (len) {
 		const char *newline = memchr(data, '\n', len);
 		size_t n = newline ? (size_t)(newline - data) : len;
+		bool cut = l->piece_max && l->rest.len + n > l->piece_max;
 
-		if (l->rest.len + n > LINE_MAX_BYTES)
+		if (cut)
+			n = l->piece_max - l->rest.len;
+		else if (l->rest.len + n > LINE_MAX_BYTES)
 			return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 				       "a watch event of more than %d MiB", LINE_MAX_BYTES >> 20);
-		if (!newline || l->rest.len)
+		if (!(newline || cut) || l->rest.len)
 			mu_buf_put(&l->rest, data, n);
-		if (!newline)
+		if (!newline && !cut)
 			return 0;
 		MU_RETURN_IF_ERROR(l->rest.len ? deliver(l, l->rest.data, l->rest.len, err)
 					       : deliver(l, data, n, err));
 		mu_buf_clear(&l->rest);
-		data += n + 1;
-		len -= n + 1;
+		n += !cut; /* the newline */
+		data += n;
+		len -= n;
 	}
 	return 0;
 }

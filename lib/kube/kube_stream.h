@@ -12,10 +12,11 @@
 typedef int kube_line_fn(void *arg, const char *line, size_t len, struct mu_err *err);
 struct kube_lines {
 	struct mu_buf rest;
+	size_t piece_max;   /* a longer line is passed in pieces of that size; 0: it is an error */
 	kube_line_fn *line; /* empty lines are skipped */
 	void *arg;
 };
-/* A kube_chunk_fn: feeds a chunk of any size; a line over 8 MiB is an error. */
+/* A kube_chunk_fn: feeds a chunk of any size; by default a line over 8 MiB is an error. */
 int kube_lines_feed(void *lines, const char *data, size_t len, struct mu_err *err);
 
 /* ---- lists ---- */

@@ -33,6 +33,24 @@ static void lines__cut_anywhere__come_out_whole(void **state)
 	}
 }
 
+static void line__longer_than_a_piece__comes_in_pieces(void **state)
+{
+	const char *text = "abcd\nabcdefghij\nab\nabcdefgh";
+
+	for (size_t n = 1; n <= strlen(text); n++) {
+		MU_AUTO_BUF out = {0};
+		struct kube_lines lines = {.line = collect, .arg = &out, .piece_max = 4};
+
+		for (size_t at = 0; at < strlen(text); at += n)
+			assert_int_equal(
+			    kube_lines_feed(&lines, text + at,
+					    at + n > strlen(text) ? strlen(text) - at : n, NULL),
+			    0);
+		assert_string_equal(out.data, "[abcd][abcd][efgh][ij][ab][abcd]");
+		mu_buf_fini(&lines.rest);
+	}
+}
+
 static void line__longer_than_the_limit__fails(void **state)
 {
 	MU_AUTO_BUF out = {0};
@@ -85,6 +103,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(lines__cut_anywhere__come_out_whole),
+	    cmocka_unit_test(line__longer_than_a_piece__comes_in_pieces),
 	    cmocka_unit_test(line__longer_than_the_limit__fails),
 	    cmocka_unit_test(events__are_parsed_by_type),
 	};
