@@ -135,7 +135,7 @@ void *progress_run(void *controller)
 
 	while (!kube_client_stopped(c->kube)) {
 		if (leader_may_write(c))
-			store_each_key(&c->store, poll_job, c);
+			store_each_key(&c->store, false, poll_job, c);
 		kube_client_sleep(c->kube, c->options.progress_seconds);
 	}
 	return NULL;

@@ -261,7 +261,7 @@ void store_list_ends(void *watch)
 	free(keys);
 }
 
-void store_each_key(struct store *c, void (*fn)(void *arg, const char *key), void *arg)
+void store_each_key(struct store *c, bool ended, void (*fn)(void *arg, const char *key), void *arg)
 {
 	char **keys;
 	unsigned n = 0;
@@ -269,7 +269,9 @@ void store_each_key(struct store *c, void (*fn)(void *arg, const char *key), voi
 	pthread_mutex_lock(&c->lock);
 	keys = MU_NEW_ARRAY(char *, c->keys.count + 1);
 	mu_map_each (&c->keys, s)
-		keys[n++] = mu_xstrdup(s->key);
+		if (ended ||
+		    ((const struct stored_job *)s->value)->job->status.phase < JOB_SUCCEEDED)
+			keys[n++] = mu_xstrdup(s->key);
 	pthread_mutex_unlock(&c->lock);
 	for (unsigned i = 0; i < n; i++) {
 		fn(arg, keys[i]);
@@ -288,7 +290,7 @@ static void report_change(void *store, const char *key)
 
 void store_requeue_all(struct store *c)
 {
-	store_each_key(c, report_change, c);
+	store_each_key(c, true, report_change, c);
 }
 
 /* ---- our own writes ---- */

@@ -127,7 +127,8 @@ bool task_runs(const struct snapshot *s, unsigned i);
 /* The position of the pod that decides the result of the job (chief 0 or worker 0), among those
  * with a final report, or else among those that run; -1: none. */
 int snapshot_chief(const struct snapshot *s, bool with_report);
-void store_each_key(struct store *c, void (*fn)(void *arg, const char *key), void *arg);
+/* ended: also of jobs that have ended. */
+void store_each_key(struct store *c, bool ended, void (*fn)(void *arg, const char *key), void *arg);
 /* Has all jobs reported as changed. */
 void store_requeue_all(struct store *c);
 

@@ -275,6 +275,29 @@ static cJSON *pod_that_is(const char *ready)
 	return object;
 }
 
+static void count_key(void *n, const char *key)
+{
+	++*(int *)n;
+}
+
+static void keys__may_leave_out_jobs_that_have_ended(void **state)
+{
+	static const char *const spec = "{\"tasks\":{\"worker\":{}}}";
+	int all = 0, running = 0;
+	struct store c;
+
+	start(&c);
+	receive_object(&c, KIND_JOB, job_as_read("7", 1, spec, "{\"phase\":\"Running\"}"));
+	store_each_key(&c, false, count_key, &running);
+	assert_int_equal(running, 1);
+	receive_object(&c, KIND_JOB, job_as_read("8", 1, spec, "{\"phase\":\"Succeeded\"}"));
+	store_each_key(&c, false, count_key, &running);
+	store_each_key(&c, true, count_key, &all);
+	assert_int_equal(running, 1);
+	assert_int_equal(all, 1);
+	store_fini(&c);
+}
+
 /* Its document would take a hundred times the memory of its text. */
 static void a_job__of_too_many_values__has_no_spec(void **state)
 {
@@ -403,6 +426,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(pod__in_the_version_of_our_own_create__is_not_reconciled),
+	    cmocka_unit_test(keys__may_leave_out_jobs_that_have_ended),
 	    cmocka_unit_test(a_job__of_too_many_values__has_no_spec),
 	    cmocka_unit_test(a_pod__that_was_ready_once__is_known_to_have_been),
 	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
