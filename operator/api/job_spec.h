@@ -72,6 +72,7 @@ struct job_spec {
 	 * TensorBoard is no task of the cluster and does not affect the result of the job. */
 	struct task_spec tasks[JOB_MAX_TASKS];
 	unsigned n_tasks;
+	int replicas; /* of all tasks but TensorBoard */
 
 	/* The value in a comment is the default. */
 	enum job_mode mode;            /* async */

@@ -163,7 +163,7 @@ int job_spec_read_tasks(struct job_spec *s, const struct mu_doc_node *spec, stru
 	{
 		if ((rc = read_task(s, &s->tasks[s->n_tasks], n, err)))
 			return rc;
-		s->n_tasks++;
+		s->replicas += s->tasks[s->n_tasks++].replicas;
 	}
 	qsort(s->tasks, s->n_tasks, sizeof s->tasks[0], by_start_order);
 	return 0;

@@ -202,15 +202,6 @@ const char *plan_image(const struct planner *p, const struct task_spec *t, bool 
 	return gpu && p->options->image_gpu ? p->options->image_gpu : p->options->image;
 }
 
-static int total_of(const struct job_spec *s)
-{
-	int n = 0;
-
-	for (unsigned t = 0; t < s->n_tasks; t++)
-		n += s->tasks[t].kind == TASK_TENSORBOARD ? 0 : s->tasks[t].replicas;
-	return n;
-}
-
 static struct plan_pod *make_pod(struct planner *p, const struct task_index *x,
 				 int pending_departure_size, const struct kernel_choice *kernels)
 {
@@ -232,7 +223,7 @@ static struct plan_pod *make_pod(struct planner *p, const struct task_index *x,
 	    .volume_claim = p->spec->volume_claim,
 	    .mount_path = p->spec->volume_claim ? p->spec->train.checkpoint_path : NULL,
 	    .secret = plan_has_tls(p) && !tensorboard ? p->status->security.secret : NULL,
-	    .members = p->spec->gang && !tensorboard ? total_of(p->spec) : 0,
+	    .members = p->spec->gang && !tensorboard ? p->spec->replicas : 0,
 	    .port = JOB_DEFAULT_PORT,
 	    .http_port = tensorboard ? JOB_TENSORBOARD_PORT : JOB_DEFAULT_HTTP_PORT,
 	    .epoch = tensorboard ? 0 : p->status->epoch,
