@@ -126,7 +126,5 @@ int task_post(void *controller, const struct pod *task, const char *page, const 
 struct mu_http_server; /* to be ended by mu_http_stop */
 int probe_server_start(struct mu_http_server **out, struct controller *c, int port,
 		       struct mu_err *err);
-/* The controller's own metrics, in Prometheus' text format. */
-void controller_metrics(struct controller *c, struct mu_buf *out);
 
 #endif

@@ -8,12 +8,15 @@
 
 #include "lib/net/http_server.h"
 
-void controller_metrics(struct controller *c, struct mu_buf *out)
+static void metrics(struct controller *c, struct mu_buf *out)
 {
 	static const char reconcile_time[] = "controller_runtime_reconcile_time_seconds",
 			  running[] = "muster_job_to_running_seconds",
 			  duration[] = "muster_job_duration_seconds";
 
+	store_metrics(&c->store, out);
+	workqueue_metrics(&c->queue, out);
+	kube_client_metrics(c->kube, out);
 	mu_histogram_write_type(reconcile_time, out);
 	mu_histogram_write(&c->reconcile_seconds, reconcile_time, "controller=\"job\"", out);
 	mu_histogram_write_type(running, out);
@@ -21,14 +24,6 @@ void controller_metrics(struct controller *c, struct mu_buf *out)
 	mu_histogram_write_type(duration, out);
 	mu_histogram_write(&c->succeeded_in, duration, "phase=\"Succeeded\"", out);
 	mu_histogram_write(&c->failed_in, duration, "phase=\"Failed\"", out);
-}
-
-static void metrics(struct controller *c, struct mu_buf *out)
-{
-	store_metrics(&c->store, out);
-	workqueue_metrics(&c->queue, out);
-	kube_client_metrics(c->kube, out);
-	controller_metrics(c, out);
 	mu_buf_printf(out,
 		      "# TYPE controller_runtime_reconcile_total counter\n"
 		      "controller_runtime_reconcile_total{controller=\"job\"} %u\n"
@@ -47,10 +42,7 @@ static void answer(void *controller, const struct mu_http_request *rq, struct mu
 
 	out->status = 200;
 	out->type = "text/plain; version=0.0.4; charset=utf-8";
-	if (strcmp(rq->method, "GET") != 0) {
-		out->status = 405;
-		mu_buf_puts(&out->body, "only GET\n");
-	} else if (strcmp(path, "/healthz") == 0 || strcmp(path, "/livez") == 0) {
+	if (strcmp(path, "/healthz") == 0 || strcmp(path, "/livez") == 0) {
 		mu_buf_puts(&out->body, "ok\n");
 	} else if (strcmp(path, "/readyz") == 0) {
 		bool ready = atomic_load(&c->synced);

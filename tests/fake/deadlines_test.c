@@ -179,11 +179,11 @@ static void suspension__that_is_complete__is_written_at_once(void **state)
 	stop(s, &script);
 }
 
-static void expect_metric(struct sim *s, const char *line)
+static void expect_timed(struct mu_histogram *h, const char *line)
 {
 	MU_AUTO_BUF out = {0};
 
-	controller_metrics(&s->operators[0].controller, &out);
+	mu_histogram_write(h, "n", "", &out);
 	if (!strstr(out.data, line))
 		fail_msg("no %s in\n%s", line, out.data);
 }
@@ -192,16 +192,17 @@ static void job__that_ran_and_ended__is_timed_once(void **state)
 {
 	struct sim_script script = {.end = ends_well, .work = 30};
 	struct sim *s = start(&script, COMMAND, "");
+	struct controller *c = &s->operators[0].controller;
 
-	expect_metric(s, "muster_job_to_running_seconds_count{controller=\"job\"} 0\n");
+	expect_timed(&c->to_running, "n_count{} 0\n");
 	sim_settle(s, 20);
-	expect_metric(s, "muster_job_to_running_seconds_count{controller=\"job\"} 1\n");
-	expect_metric(s, "muster_job_duration_seconds_count{phase=\"Succeeded\"} 0\n");
+	expect_timed(&c->to_running, "n_count{} 1\n");
+	expect_timed(&c->succeeded_in, "n_count{} 0\n");
 	sim_settle(s, 100);
-	expect_metric(s, "muster_job_to_running_seconds_count{controller=\"job\"} 1\n");
-	expect_metric(s, "muster_job_duration_seconds_bucket{phase=\"Succeeded\",le=\"10\"} 0\n");
-	expect_metric(s, "muster_job_duration_seconds_bucket{phase=\"Succeeded\",le=\"60\"} 1\n");
-	expect_metric(s, "muster_job_duration_seconds_count{phase=\"Failed\"} 0\n");
+	expect_timed(&c->to_running, "n_count{} 1\n");
+	expect_timed(&c->succeeded_in, "le=\"10\"} 0\n");
+	expect_timed(&c->succeeded_in, "le=\"60\"} 1\n");
+	expect_timed(&c->failed_in, "n_count{} 0\n");
 	stop(s, &script);
 }
 
