@@ -11,7 +11,7 @@
 #include "operator/api/object_json.h"
 
 /* Backoff for a task that does not answer.  A program of the user may serve no status. */
-enum { BACKOFF_FIRST_S = 5, BACKOFF_MAX_S = 60 };
+enum { BACKOFF_FIRST_S = 5, STATUS_BACKOFF_MAX_S = 600, MEMBERS_BACKOFF_MAX_S = 60 };
 enum { FAILURES_MAX = 8 }; /* to one job in a round: each takes up to a second, and others wait */
 
 /* a clock that was set back must not stop the requests */
@@ -37,7 +37,8 @@ static void record_answer(struct store *c, const struct pod *task, int epoch, bo
 	} else if (s) {
 		backoff->since = now;
 		backoff->after =
-		    now + mu_backoff((int)backoff->failures++, BACKOFF_FIRST_S, BACKOFF_MAX_S);
+		    now + mu_backoff((int)backoff->failures++, BACKOFF_FIRST_S,
+				     epoch ? MEMBERS_BACKOFF_MAX_S : STATUS_BACKOFF_MAX_S);
 	}
 	pthread_mutex_unlock(&c->lock);
 }
