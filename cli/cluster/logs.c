@@ -50,6 +50,7 @@ struct log_source {
 	char resume_from[STAMP_MAX]; /* `last` when the current stream started */
 	unsigned n_last;             /* printed lines with the timestamp `last` */
 	unsigned n_skip;             /* lines at resume_from still to skip */
+	bool skipping;               /* the last line was skipped */
 };
 
 /* ---- lines ---- */
@@ -92,7 +93,9 @@ static int handle_line(void *arg, const char *line, size_t len, struct mu_err *e
 	size_t skip = read_stamp(s, stamp, line, len);
 	int order = skip && s->resume_from[0] ? strcmp(stamp, s->resume_from) : 1;
 
-	if (order < 0 || (order == 0 && s->n_skip > 0)) {
+	if (skip) /* a text without a timestamp may be a further piece of the line before it */
+		s->skipping = order < 0 || (order == 0 && s->n_skip > 0);
+	if (s->skipping) {
 		s->n_skip -= order == 0;
 		return 0;
 	}
@@ -153,6 +156,7 @@ static void *stream_log(void *arg)
 
 	memcpy(s->resume_from, s->last, sizeof(s->resume_from));
 	s->n_skip = s->n_last;
+	s->skipping = false;
 	put_path(&path, s);
 	s->rc = kube_stream(
 	    s->logs->job.client,
