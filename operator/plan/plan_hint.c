@@ -28,7 +28,7 @@ static const struct {
 
 /* Seconds after which a pod that no scheduler has considered is reported: a scheduler that runs
  * binds a pod, or says why it cannot, within seconds. */
-enum { SCHEDULER_TIMEOUT_S = 30 };
+enum { SCHEDULER_TIMEOUT_S = 30, TERMINATION_TIMEOUT_S = 60 /* after its grace period */ };
 
 /* The name of the scheduler that has to place the pods of t. */
 static const char *scheduler_of(const struct planner *p, const struct task_spec *t)
@@ -124,10 +124,26 @@ static bool report_unready_ps(struct planner *p, const struct task_index *x)
 	return true;
 }
 
+/* Reports a pod whose end no kubelet confirms, or that has a finalizer: its successor waits. */
+static bool report_terminating(struct planner *p, const struct task_index *x)
+{
+	double due = x->pod->deletion_due;
+
+	if (due <= 0 || !plan_is_due(p, due + TERMINATION_TIMEOUT_S))
+		return false;
+	status_set(p, COND_READY, false, "PodTerminating",
+		   "%s/%d: its pod on node %.64s does not end; see its finalizers and the "
+		   "kubelet, or delete it with --force",
+		   x->task->name, x->index, x->pod->node ? x->pod->node : "?");
+	return true;
+}
+
 static bool report_pod(struct planner *p, const struct task_index *x)
 {
-	if (!x->pod || x->pod->deleting)
+	if (!x->pod)
 		return false;
+	if (x->pod->deleting)
+		return report_terminating(p, x);
 	if (x->pod->phase == POD_RUNNING)
 		return report_unready_ps(p, x);
 	if (x->pod->phase != POD_PENDING)

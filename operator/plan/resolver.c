@@ -203,22 +203,16 @@ static bool processors_are_described(const struct node_info *nodes, unsigned n)
 	return false;
 }
 
-static int no_such_node(const struct kernel_choice *c, const struct node_info *nodes, unsigned n,
-			struct mu_err *err)
+static int no_such_node(const struct kernel_choice *c, struct mu_err *err)
 {
-	unsigned unlabelled = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		unlabelled += has_gpu(&nodes[i]) && !node_sm(&nodes[i]);
 	if (!c->gpu)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
 			       "no node has %s (label %s=%s): use kernels: cpu, or add such a node",
 			       c->variant, c->selector[0].key, c->selector[0].value);
 	return mu_fail(err, MU_FAILED_PRECONDITION,
 		       "no node has a GPU of compute capability %s.%s (labels " GPU_RESOURCE
-		       ".compute.major and .minor; %u GPU nodes have none): use kernels: gpu, "
-		       "or label such a node",
-		       c->selector[0].value, c->selector[1].value, unlabelled);
+		       ".compute.major and .minor): use kernels: gpu, or label such a node",
+		       c->selector[0].value, c->selector[1].value);
 }
 
 /* Checks that a node has the variant that was asked for by name. */
@@ -234,7 +228,7 @@ static int check_variant(struct kernel_choice *c, const struct node_info *nodes,
 	for (unsigned i = 0; i < n; i++)
 		if (has_variant(&nodes[i], c))
 			return 0;
-	return n ? no_such_node(c, nodes, n, err) : 0;
+	return n ? no_such_node(c, err) : 0;
 }
 
 static int any_gpu(struct kernel_choice *c, const struct node_info *nodes, unsigned n,

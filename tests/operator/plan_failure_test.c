@@ -170,6 +170,29 @@ static void scheduler__that_does_not_run__is_named(void **state)
 	}
 }
 
+static void pod__that_does_not_end__is_named(void **state)
+{
+	struct plan_fixture w;
+	struct observed_pod *p;
+
+	start_running(&w, TWO);
+	w.node = (struct node_info){.name = "n1", .schedulable = true};
+	p = pod(&w, "worker", 1);
+	p->deleting = true;
+	p->node = "n1";
+	p->deletion_due = w.now + 30;
+	w.now += 89;
+	run_plan(&w);
+	assert_string_equal(w.status.conditions[COND_READY].reason, "Waiting");
+	assert_true(w.requeue_at <= p->deletion_due + 60);
+	w.now = p->deletion_due + 60;
+	run_plan(&w);
+	assert_string_equal(w.status.conditions[COND_READY].reason, "PodTerminating");
+	assert_non_null(strstr(w.status.conditions[COND_READY].message,
+			       "worker/1: its pod on node n1 does not end"));
+	plan_fixture_end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +202,7 @@ int main(void)
 	    cmocka_unit_test(job__without_workers__is_reported),
 	    cmocka_unit_test(claim__that_is_missing__is_named),
 	    cmocka_unit_test(scheduler__that_does_not_run__is_named),
+	    cmocka_unit_test(pod__that_does_not_end__is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

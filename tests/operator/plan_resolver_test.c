@@ -167,10 +167,11 @@ static void variant__that_no_node_has__is_an_error_that_names_the_label(void **s
 		const char *kernels, *says;
 		struct node_info node;
 	} cases[] = {
-	    {"cuda-sm90", "1 GPU nodes have none", NODE(no_minor, 8)},
-	    {"cuda-sm90", "1 GPU nodes have none", NODE(unknown, 8)},
-	    {"cuda-sm90", "1 GPU nodes have none", NODE(present, 8)},
-	    {"cuda-sm90", "0 GPU nodes have none", NODE(a100, 8)},
+	    {"cuda-sm90", "9.0 (labels nvidia.com/gpu.compute.major and .minor)",
+	     NODE(no_minor, 8)},
+	    {"cuda-sm90", "9.0 (labels nvidia.com/gpu.compute.major and .minor)", NODE(unknown, 8)},
+	    {"cuda-sm90", "9.0 (labels nvidia.com/gpu.compute.major and .minor)", NODE(present, 8)},
+	    {"cuda-sm90", "9.0 (labels nvidia.com/gpu.compute.major and .minor)", NODE(a100, 8)},
 	    {"cuda-sm90", "compute capability 9.0", NODE(plain, 0)},
 	    {"arm64", "kubernetes.io/arch=arm64", NODE(plain, 0)},
 	    {"arm64", "kubernetes.io/arch=arm64", NODE(present, 0)}, /* no label of its machine */
