@@ -3,7 +3,7 @@
  *
  *	list (pages of up to 250) -> version V -> watch from V with bookmarks -> an event moves V
  *	  the watch ends by itself (server's or our timeout): watch again from V
- *	  it breaks: wait, watch again from V
+ *	  it breaks: wait, watch again from V; the third time in a row: list again
  *	  410, as status or as ERROR event: V is too old, list again
  *
  * A random watch time of 5 to 10 minutes spreads the reconnects of many watchers.  The wait between
@@ -24,7 +24,8 @@ enum {
 	LIST_MS = 60000,
 	WATCH_MIN_S = 300,
 	WATCH_SPREAD_S = 300,
-	WATCH_TIMEOUT_MARGIN_S = 30
+	WATCH_TIMEOUT_MARGIN_S = 30,
+	WATCH_FAILURES_MAX = 2
 };
 /* PAUSE_S: a watch that ends at once is no failure, but must not spin. */
 static const double BACKOFF_FIRST_S = 0.8, BACKOFF_MAX_S = 30, PAUSE_S = 0.05;
@@ -181,9 +182,18 @@ static int list_all(struct kube_reflector *r, struct mu_err *err)
 	r->begin(r->arg);
 	MU_RETURN_IF_ERROR(
 	    kube_list(r->client, r->path, r->selector, r->seen, r->arg, &version, err));
+	if (r->version && strtoull(version, NULL, 10) < strtoull(r->version, NULL, 10)) {
+		/* etcd was restored: known objects may have higher versions than these */
+		free(version);
+		free(mu_steal(&r->version));
+		r->begin(r->arg);
+		r->end(r->arg);
+		return list_all(r, err);
+	}
 	r->end(r->arg);
 	free(r->version);
 	r->version = version;
+	r->list_again = false;
 	report_recovery(r);
 	atomic_store(&r->synced, true);
 	return 0;
@@ -218,18 +228,19 @@ void *kube_reflector_run(void *reflector)
 	while (!kube_client_stopped(r->client)) {
 		struct mu_err err = {0};
 		double wait = PAUSE_S;
-		int rc = r->version ? watch_once(r, &err) : list_all(r, &err);
+		int rc = r->version && !r->list_again ? watch_once(r, &err) : list_all(r, &err);
 
 		if (kube_client_stopped(r->client))
 			break;
 		if (rc == -MU_OUT_OF_RANGE) {
-			free(mu_steal(&r->version));
+			r->list_again = true;
 			wait = BACKOFF_FIRST_S;
 			mu_debug("kube", "%s: history is gone, listing again", r->name);
 		} else if (rc < 0) {
 			int failures = atomic_fetch_add(&r->n_failures, 1);
 
 			wait = mu_backoff(failures, BACKOFF_FIRST_S, BACKOFF_MAX_S);
+			r->list_again = r->list_again || failures >= WATCH_FAILURES_MAX;
 			if (failures == 0)
 				mu_warn("kube", "%s; trying again until it works", err.msg);
 		}

@@ -47,6 +47,7 @@ struct kube_reflector {
 	void *arg;
 	/* The reflector's own. */
 	char *version;
+	bool list_again;        /* the version is too old, or a watch from it keeps failing */
 	_Atomic bool synced;    /* one full list was delivered */
 	_Atomic int n_failures; /* attempts since the last success */
 };

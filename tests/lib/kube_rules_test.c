@@ -265,6 +265,11 @@ static void ignore_object(void *arg, const cJSON *object)
 {
 }
 
+static void count_begin(void *n)
+{
+	++*(int *)n;
+}
+
 static long number_after(const char *text, const char *what)
 {
 	const char *at = strstr(text, what);
@@ -277,21 +282,27 @@ static long number_after(const char *text, const char *what)
 #define MARK(rv)                                                                                   \
 	BODY("{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"" rv "\"}}}"  \
 	     "\n")
+#define FAULT ANSWER("504 Gateway Timeout", BARE, "")
 #define GONE                                                                                       \
 	BODY("{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"message\":"       \
 	     "\"old\"}}\n")
 
-static void watch__goes_on_from_its_bookmarks__and_lists_when_history_is_gone(void **state)
+static void watch__goes_on_from_its_bookmarks__and_lists_when_it_cannot(void **state)
 {
-	static const char *const answers[] = {LIST,      MARK("6"), MARK("9"), GONE,      LIST,
-					      MARK("6"), MARK("7"), MARK("8"), MARK("9"), NULL};
+	/* the second list is older than the last watch, so it is read once more */
+	static const char *const answers[] = {LIST, MARK("6"), MARK("9"), GONE,  LIST,
+					      LIST, MARK("6"), FAULT,     FAULT, FAULT,
+					      LIST, LIST,      MARK("8"), NULL};
 	static const struct {
 		int nth;
 		const char *from; /* NULL: it is a list */
-	} asked[] = {{0, NULL}, {1, "5"}, {2, "6"}, {3, "9"}, {4, NULL}, {5, "5"}, {6, "6"}};
+	} asked[] = {{0, NULL}, {1, "5"}, {2, "6"}, {3, "9"},   {4, NULL},  {5, NULL}, {6, "5"},
+		     {7, "6"},  {8, "6"}, {9, "6"}, {10, NULL}, {11, NULL}, {12, "5"}};
+	int begun = 0;
 	struct kube_reflector r = {.name = "things",
 				   .path = "/things",
-				   .begin = ignore,
+				   .arg = &begun,
+				   .begin = count_begin,
 				   .seen = ignore_object,
 				   .gone = ignore_object,
 				   .end = ignore};
@@ -303,7 +314,7 @@ static void watch__goes_on_from_its_bookmarks__and_lists_when_history_is_gone(vo
 	start(&s, answers);
 	r.client = client_of(&s, NULL);
 	assert_int_equal(pthread_create(&thread, NULL, kube_reflector_run, &r), 0);
-	WAIT_UNTIL(s.n >= 7);
+	WAIT_UNTIL(s.n >= 13);
 	kube_client_stop(r.client);
 	pthread_join(thread, NULL);
 	stop(&s);
@@ -324,7 +335,8 @@ static void watch__goes_on_from_its_bookmarks__and_lists_when_history_is_gone(vo
 		spread = spread || (first && seconds != first);
 		first = seconds;
 	}
-	assert_true(spread); /* many watchers would all come back at once */
+	assert_int_equal(begun, 7); /* five lists, and all known objects were dropped twice */
+	assert_true(spread);        /* many watchers would all come back at once */
 	kube_client_free(r.client);
 }
 
@@ -335,7 +347,7 @@ int main(void)
 	    cmocka_unit_test(call__that_may_not_be_sent__is_not),
 	    cmocka_unit_test(object__that_etcd_rejects__is_an_invalid_argument),
 	    cmocka_unit_test(token__that_is_rejected__is_read_again_once),
-	    cmocka_unit_test(watch__goes_on_from_its_bookmarks__and_lists_when_history_is_gone),
+	    cmocka_unit_test(watch__goes_on_from_its_bookmarks__and_lists_when_it_cannot),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
