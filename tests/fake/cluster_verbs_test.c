@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* muster submit, logs, wait and explain against a scripted API server. */
+#include <pty.h>
+
 #include "tests/cli/job.h"
 #include "tests/fake/api_server.c"
 
@@ -326,6 +328,28 @@ static void followed_logs__have_each_line_once(void **state)
 	assert_int_equal(api_server_seen(server, "small-worker-0/log"), 3);
 }
 
+/* On a terminal. */
+static void top__whose_refresh_fails__goes_on(void **state)
+{
+	char output[4096];
+	int fd, status;
+	pid_t pid;
+
+	put_job("{\"phase\":\"Running\"}");
+	pid = forkpty(&fd, NULL, NULL, NULL);
+	if (pid == 0) {
+		execl(program, "muster", "top", NULL);
+		_exit(127);
+	}
+	WAIT_UNTIL(api_server_seen(server, "GET " JOBS) == 1);
+	api_server_fail(server, "GET " JOBS, API_STATUS, 500, 0, 1);
+	WAIT_UNTIL(api_server_seen(server, "GET " JOBS) == 3);
+	assert_true(read(fd, output, sizeof(output)) > 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(fd);
+}
+
 /* The API server's proxy reports that a port without a listener is unavailable. */
 static void explain__of_a_job_with_a_tensorboard__reads_all_tasks(void **state)
 {
@@ -356,6 +380,7 @@ int main(void)
 	    T(logs__have_their_task_at_the_start_of_each_line),
 	    T(logs__of_a_missing_job_or_task__report_it),
 	    T(followed_logs__have_each_line_once),
+	    T(top__whose_refresh_fails__goes_on),
 	    T(explain__of_a_job_with_a_tensorboard__reads_all_tasks),
 	};
 
