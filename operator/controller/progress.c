@@ -78,7 +78,7 @@ static bool has_older_epoch(const struct snapshot *snapshot, unsigned i, double 
 /* A task answers 200 once it has taken up that epoch, or a later one. */
 static bool update_members(struct controller *c, const struct snapshot *snapshot, double now)
 {
-	static const struct plan_options options = {.image = ""};
+	static const struct plan_options options = {.image = "", .creates_max = 1};
 	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
 	int epoch = snapshot->job->status.epoch;
 	unsigned failures = 0;
