@@ -13,8 +13,7 @@
 #include "lib/kube/kube_server.h"
 
 enum {
-	/* kube_list asks for smaller pages when a page has more than these */
-	RESPONSE_MAX = 16 << 20,
+	RESPONSE_MAX = 16 << 20,       /* kube_list asks for smaller pages beyond these limits */
 	RESPONSE_VALUES_MAX = 1 << 20, /* an object that etcd stores has fewer */
 	ERROR_BODY_MAX = 64 << 10,
 	STREAM_PAUSE_BELOW = 64 << 10, /* bytes; there may be more already after a larger piece */
@@ -143,7 +142,7 @@ static int read_stream(struct kube_client *c, struct exchange *x, struct mu_http
 }
 
 /* Sends the request once and reads the response. */
-static void exchange_once(struct kube_client *c, struct exchange *x, bool fresh_token,
+static void exchange_once(struct kube_client *c, struct exchange *x, bool token_rejected,
 			  struct mu_err *err)
 {
 	const struct kube_request *rq = x->rq;
@@ -151,13 +150,14 @@ static void exchange_once(struct kube_client *c, struct exchange *x, bool fresh_
 	double began = mu_clock();
 
 	mu_buf_clear(&x->response.body);
+	x->response.status = 0;
 	if (kube_client_stopped(c))
 		x->status = mu_fail(err, MU_CANCELLED, "stopped");
-	else if (rq->may && !rq->may(rq->arg))
+	else if (rq->may_send && !rq->may_send(rq->arg))
 		x->status = mu_fail(err, MU_CANCELLED, "the request may not be sent any more");
 	else
 		x->status = kube_server_begin(
-		    &c->server, c->http, rq->path, rq->content_type, rq->accept, fresh_token,
+		    &c->server, c->http, rq->path, rq->content_type, rq->accept, token_rejected,
 		    (struct mu_http_call){.method = rq->method,
 					  .body = rq->body,
 					  .timeout_s = rq->timeout_ms

@@ -26,13 +26,13 @@ struct kube_client;
 typedef int kube_chunk_fn(void *arg, const char *data, size_t len, struct mu_err *err);
 
 struct kube_request {
-	const char *method;       /* "GET", "POST", "PATCH", "PUT", "DELETE" */
-	const char *path;         /* from the root, with its query, already escaped */
-	const char *content_type; /* of the body; NULL: application/json */
-	const char *accept;       /* format of the response; NULL: application/json */
-	struct mu_span body;      /* empty: none */
-	long timeout_ms;          /* 0: 30 s */
-	bool (*may)(void *arg); /* (optional) asked each time before it is sent; false: CANCELLED */
+	const char *method;          /* "GET", "POST", "PATCH", "PUT", "DELETE" */
+	const char *path;            /* from the root, with its query, already escaped */
+	const char *content_type;    /* of the body; NULL: application/json */
+	const char *accept;          /* format of the response; NULL: application/json */
+	struct mu_span body;         /* empty: none */
+	long timeout_ms;             /* 0: 30 s */
+	bool (*may_send)(void *arg); /* (optional) asked before each try; false: CANCELLED */
 	void *arg;
 };
 /* A GET whose response arrives over time, such as a watch or a log. */

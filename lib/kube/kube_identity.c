@@ -29,12 +29,12 @@ void kube_identity_fini(struct kube_identity *id)
 }
 
 /* The file's token, with the lock held.  After a read error it is the last token. */
-static const char *token_of_file(struct kube_identity *id, bool anew)
+static const char *token_of_file(struct kube_identity *id, bool rejected)
 {
 	struct mu_err err = {0};
 	MU_AUTO_BUF file = {0};
 
-	if (id->token && !anew && mu_clock() - id->token_read < TOKEN_AGE_S)
+	if (id->token && !rejected && mu_clock() - id->token_read < TOKEN_AGE_S)
 		return id->token;
 	if (mu_buf_read_file(&file, id->config->token_file, 1 << 20, &err) == 0) {
 		while (file.len && strchr("\r\n \t", file.data[file.len - 1]))
@@ -49,12 +49,13 @@ static const char *token_of_file(struct kube_identity *id, bool anew)
 }
 
 /* Runs the plug-in if there is no valid credential, with the lock held. */
-static int refresh_credential(struct kube_identity *id, bool anew, struct mu_err *err)
+static int refresh_credential(struct kube_identity *id, bool rejected, struct mu_err *err)
 {
 	double expires = id->from_exec.expires;
 	struct kube_credential got = {0};
 
-	if (id->cached && !anew && (expires <= 0 || (double)time(NULL) < expires - EXPIRY_MARGIN_S))
+	if (id->cached && !rejected &&
+	    (expires <= 0 || (double)time(NULL) < expires - EXPIRY_MARGIN_S))
 		return 0;
 	MU_RETURN_IF_ERROR(kube_exec_run(id->config->exec, &got, err));
 	kube_credential_fini(&id->from_exec);
@@ -81,7 +82,7 @@ static void put_impersonation(struct mu_buf *out, const struct kube_config *k)
 		put_header(out, "Impersonate-Group", *g);
 }
 
-int kube_identity_headers(struct kube_identity *id, bool anew, struct mu_buf *out,
+int kube_identity_headers(struct kube_identity *id, bool rejected, struct mu_buf *out,
 			  struct mu_err *err)
 {
 	const struct kube_config *k = id->config;
@@ -90,9 +91,9 @@ int kube_identity_headers(struct kube_identity *id, bool anew, struct mu_buf *ou
 
 	pthread_mutex_lock(&id->lock);
 	if ((!token || !*token) && k->token_file)
-		token = token_of_file(id, anew);
+		token = token_of_file(id, rejected);
 	if (k->exec)
-		rc = refresh_credential(id, anew, err);
+		rc = refresh_credential(id, rejected, err);
 	if (rc == 0 && id->from_exec.token)
 		token = id->from_exec.token;
 	if (rc == 0 && token && strpbrk(token, "\r\n"))

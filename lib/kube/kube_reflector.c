@@ -157,14 +157,14 @@ static int on_line(void *reflector, const char *line, size_t len, struct mu_err 
 	int rc;
 
 	if (!event)
-		return mu_fail(err, MU_UNAVAILABLE, "a watch event that is none");
+		return mu_fail(err, MU_UNAVAILABLE, "a watch event is not valid JSON");
 	rc = kube_event_read(event, &change, &object, err);
 	if (rc == 0) {
 		report_recovery(r);
 		if (change == KUBE_DELETED)
-			r->gone(r->arg, object);
+			r->on_delete(r->arg, object);
 		else if (change != KUBE_BOOKMARK)
-			r->seen(r->arg, object);
+			r->on_upsert(r->arg, object);
 		version = version_of(object);
 		if (version && *version) {
 			free(r->version);
@@ -179,18 +179,18 @@ static int list_all(struct kube_reflector *r, struct mu_err *err)
 {
 	char *version = NULL;
 
-	r->begin(r->arg);
+	r->list_begin(r->arg);
 	MU_RETURN_IF_ERROR(
-	    kube_list(r->client, r->path, r->selector, r->seen, r->arg, &version, err));
+	    kube_list(r->client, r->path, r->selector, r->on_upsert, r->arg, &version, err));
 	if (r->version && strtoull(version, NULL, 10) < strtoull(r->version, NULL, 10)) {
 		/* etcd was restored: known objects may have higher versions than these */
 		free(version);
 		free(mu_steal(&r->version));
-		r->begin(r->arg);
-		r->end(r->arg);
+		r->list_begin(r->arg);
+		r->list_end(r->arg);
 		return list_all(r, err);
 	}
-	r->end(r->arg);
+	r->list_end(r->arg);
 	free(r->version);
 	r->version = version;
 	r->list_again = false;

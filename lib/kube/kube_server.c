@@ -63,7 +63,7 @@ int kube_server_init(struct kube_server *s, const struct kube_config *config, st
 	}
 	if (rc < 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "'%.200s' is no address of an API server: https://HOST:PORT",
+			       "'%.200s' is not the address of an API server: https://HOST:PORT",
 			       server);
 	*s = (struct kube_server){.config = config};
 	set_address(s, &url);
@@ -90,7 +90,7 @@ void kube_server_fini(struct kube_server *s)
 }
 
 int kube_server_begin(struct kube_server *s, struct mu_http_client *http, const char *path,
-		      const char *content_type, const char *accept, bool fresh,
+		      const char *content_type, const char *accept, bool token_rejected,
 		      struct mu_http_call call, struct mu_http_transfer **out, struct mu_err *err)
 {
 	struct mu_http_tls tls = {.ca_file = s->config->ca_file,
@@ -108,7 +108,7 @@ int kube_server_begin(struct kube_server *s, struct mu_http_client *http, const 
 	if (call.body.len || strcmp(call.method, "POST") == 0)
 		mu_buf_printf(&headers, "Content-Type: %s\r\n",
 			      content_type ? content_type : "application/json");
-	rc = kube_identity_headers(&s->identity, fresh, &headers, err);
+	rc = kube_identity_headers(&s->identity, token_rejected, &headers, err);
 	if (rc == 0) {
 		kube_identity_certificate(&s->identity, &cert, &key);
 		tls.cert = mu_buf_span(&cert);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The URL, proxy and TLS settings of calls to an API server, and the credentials of each: a token,
- * a plug-in's credential or a certificate.  Internal to kube_client, whose threads
- * share them. */
+ * a plug-in's credential or a certificate.  Internal to kube_client, whose threads share them. */
 #ifndef MU_LIB_KUBE_KUBE_SERVER_H
 #define MU_LIB_KUBE_KUBE_SERVER_H
 
@@ -22,8 +21,8 @@ struct kube_identity {
 
 void kube_identity_init(struct kube_identity *id, const struct kube_config *config);
 void kube_identity_fini(struct kube_identity *id);
-/* Appends the header lines with the credentials.  `anew`: the last ones were rejected. */
-int kube_identity_headers(struct kube_identity *id, bool anew, struct mu_buf *out,
+/* Appends the header lines with the credentials.  token_rejected: the last ones were rejected. */
+int kube_identity_headers(struct kube_identity *id, bool token_rejected, struct mu_buf *out,
 			  struct mu_err *err);
 /* Appends copies of the client certificate and its key, if there are any. */
 void kube_identity_certificate(struct kube_identity *id, struct mu_buf *cert, struct mu_buf *key);
@@ -38,10 +37,10 @@ struct kube_server {
 int kube_server_init(struct kube_server *s, const struct kube_config *config, struct mu_err *err);
 void kube_server_fini(struct kube_server *s);
 
-/* Starts a call to `path` with the current credentials.  fresh: the last ones were rejected
- * (401).  content_type, accept NULL: JSON.  The rest is as in `call`. */
+/* Starts a call to `path` with the current credentials.  token_rejected: the last ones were
+ * rejected (401).  content_type, accept NULL: JSON.  The rest is as in `call`. */
 int kube_server_begin(struct kube_server *s, struct mu_http_client *http, const char *path,
-		      const char *content_type, const char *accept, bool fresh,
+		      const char *content_type, const char *accept, bool token_rejected,
 		      struct mu_http_call call, struct mu_http_transfer **out, struct mu_err *err);
 
 #endif

@@ -40,10 +40,10 @@ struct kube_reflector {
 	char *path;           /* "/api/v1/pods" */
 	const char *selector; /* label selector, escaped; NULL: none */
 	/* The handler; called from the reflector's thread only. */
-	void (*begin)(void *arg);                     /* a full list starts */
-	void (*seen)(void *arg, const cJSON *object); /* listed, added or changed */
-	void (*gone)(void *arg, const cJSON *object); /* deleted */
-	void (*end)(void *arg); /* the list is complete: objects that were not seen are gone */
+	void (*list_begin)(void *arg);                     /* a full list starts */
+	void (*on_upsert)(void *arg, const cJSON *object); /* listed, added or changed */
+	void (*on_delete)(void *arg, const cJSON *object); /* deleted */
+	void (*list_end)(void *arg); /* the list is complete: objects that were not seen are gone */
 	void *arg;
 	/* The reflector's own. */
 	char *version;

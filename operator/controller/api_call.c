@@ -13,12 +13,12 @@ int controller_send(struct controller *c, const struct kube_request *rq, cJSON *
 
 	/* once leadership may have passed, a write is not sent, not even again after a wait */
 	if (strcmp(rq->method, "GET") != 0) {
-		request.may = c->io.may_write;
+		request.may_send = c->io.may_write;
 		request.arg = c->io.user;
 	}
 	if (strcmp(rq->method, "PATCH") == 0)
 		request.content_type = "application/merge-patch+json";
-	if (request.may && !request.may(request.arg))
+	if (request.may_send && !request.may_send(request.arg))
 		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
 	return c->io.call(c->io.user, &request, out, err);
 }

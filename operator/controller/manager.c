@@ -103,10 +103,10 @@ static int add_watch(struct manager *m, enum object_kind kind, const char *ns, s
 	    .path = ns ? mu_xasprintf("%s/namespaces/%s/%s", k->group, ns, k->resource)
 		       : mu_xasprintf("%s/%s", k->group, k->resource),
 	    .selector = k->selector,
-	    .begin = store_list_begins,
-	    .seen = store_object_seen,
-	    .gone = store_object_gone,
-	    .end = store_list_ends,
+	    .list_begin = store_list_begins,
+	    .on_upsert = store_object_seen,
+	    .on_delete = store_object_gone,
+	    .list_end = store_list_ends,
 	    .arg = &w->target,
 	};
 	m->watches[m->n_watches++] = w;

@@ -152,7 +152,7 @@ static void call__that_may_not_be_sent__is_not(void **state)
 	struct server s;
 	int asked = 0;
 	const struct kube_request rq = {
-	    .method = "GET", .path = "/x", .may = may_once, .arg = &asked};
+	    .method = "GET", .path = "/x", .may_send = may_once, .arg = &asked};
 
 	start(&s, answers);
 	c = client_of(&s, NULL);
@@ -302,10 +302,10 @@ static void watch__goes_on_from_its_bookmarks__and_lists_when_it_cannot(void **s
 	struct kube_reflector r = {.name = "things",
 				   .path = "/things",
 				   .arg = &begun,
-				   .begin = count_begin,
-				   .seen = ignore_object,
-				   .gone = ignore_object,
-				   .end = ignore};
+				   .list_begin = count_begin,
+				   .on_upsert = ignore_object,
+				   .on_delete = ignore_object,
+				   .list_end = ignore};
 	long first = 0;
 	bool spread = false;
 	pthread_t thread;
