@@ -28,6 +28,8 @@ def drain(sess, element, most=200):
             seen.append(_plain(sess.run(element, options=tf.RunOptions(timeout_in_ms=60000))))
         except tf.errors.OutOfRangeError as e:
             return seen + [_last_line(e)]
+        except tf.errors.DeadlineExceededError as e:
+            sys.exit(f"no element in a minute: {e}")
         except tf.errors.OpError as e:
             seen.append(type(e).__name__)
             failed += 1
