@@ -23,6 +23,7 @@ def resize_cases():
             yield Case(op, {"images": picture(t, 2, 4, 6, 3), "size": i32(*size)}, attrs, **tol)
         yield Case(op, {"images": picture(t, 1, 1, 5, 1), "size": i32(3, 3)}, **tol)
         yield Case(op, {"images": picture(t, 2, 31, 17, 2), "size": i32(12, 40)}, **tol)
+        yield Case(op, {"images": picture(t, 2, 5, 31, 2), "size": i32(7, 2)}, {"align_corners": True}, **tol)
         yield Case(op, {"images": picture(t, 0, 4, 6, 3), "size": i32(2, 3)}, **tol)
     for attrs, size in itertools.product(GRID, SIZES):
         for t in (F, D, np.float16):

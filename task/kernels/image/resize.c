@@ -104,10 +104,11 @@ static void area_taps(const struct resize_axis *a, struct resize_taps *t)
 		t->first[i] = k;
 		for (int64_t at = (int64_t)floorf(from); at < (int64_t)ceilf(to); at++) {
 			float low = fmaxf((float)at, from), high = fminf((float)(at + 1), to);
-			/* rounding may make one place too many; there is space for two more a place
-			 */
-			if (k < a->in + 2 * (i + 1))
-				add_tap(t, &k, resize_within(at, a->in), (high - low) / a->scale);
+			float weight = (high - low) / a->scale;
+			if (at >= a->in && k > t->first[i])
+				t->weight[k - 1] += weight; /* the last pixel, once more */
+			else if (k < a->in + 2 * (i + 1))   /* rounding may make a tap too many */
+				add_tap(t, &k, resize_within(at, a->in), weight);
 		}
 		if (t->first[i] == k) /* the scale is 0: every place shows the first pixel */
 			add_tap(t, &k, resize_within((int64_t)from, a->in), 1);
