@@ -33,7 +33,7 @@ struct planner {
 	unsigned n_creates;                /* planned pods */
 	bool kernels_missing;              /* some index got no kernels: COND_READY says why */
 	struct mu_cluster cluster;         /* set by plan_update_epoch */
-	/* Of each task type, of its departure pods, of indices without GPU; "": not yet chosen */
+	/* The choice by task type, departure pod, index without GPU; "": not yet chosen */
 	struct kernel_choice kernels[JOB_MAX_TASKS][2][2];
 };
 
