@@ -13,13 +13,14 @@
  * Behind the type may stand a shape: `[]` is a scalar, `[n,2]` a matrix of two columns, `[*b,n]` a
  * tensor of one dimension or more, `?` any dimension.  Inputs with the same name agree in it.  A
  * name that occurs only in outputs is that of an int attribute or of a scalar input; the dimension
- *is known where its value is.  N tensors share the shape.  Each output has a shape, or the row has
+ * is known where its value is.  N tensors share the shape.  Each output has a shape, or the row has
  * a shape rule (lib/ops/shape.h); shape_unknown, if TensorFlow's function does not know it either.
  *
  * An attribute is `name:kind{allowed,…}>=minimum=default`; all behind the kind is optional.  The
  * kind is string, int, float, bool, type, shape, tensor, func, list(string), list(int), list(type),
- * list(shape)…, or empty for type.  Allowed are strings or types; `index`, `complex`, `floating`,
- * `real` and `number` stand for several types.  The minimum of a list is that of its length.
+ * list(shape)…, or empty for type.  int32 and list(int32) are ints that must fit into 32 bits.
+ * Allowed are strings or types; `index`, `complex`, `floating`, `real` and `number` stand for several
+ * types.  The minimum of a list is that of its length.
  */
 #ifndef MU_LIB_OPS_OP_DEF_H
 #define MU_LIB_OPS_OP_DEF_H
@@ -62,6 +63,7 @@ struct mu_attr_def {
 	const char *name;
 	enum mu_attr_kind kind;
 	bool has_default, has_minimum;
+	bool is_int32;          /* an int of 64 bits in NodeDef that must fit into 32 */
 	struct mu_attr value;   /* the default */
 	struct mu_attr allowed; /* a list of strings or types; of kind MU_ATTR_NONE: all */
 	int64_t minimum;        /* of the int, or of the list's length */

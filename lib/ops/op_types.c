@@ -190,6 +190,14 @@ static int check_allowed(const struct mu_attr_def *d, enum mu_dtype t, struct mu
 		       d->name, (int)(text.len < 80 ? text.len : 80), text.data, b.data);
 }
 
+static int check_int32(const struct mu_attr_def *d, int64_t v, struct mu_err *err)
+{
+	if (v >= INT32_MIN && v <= INT32_MAX)
+		return 0;
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       "Attr %s has value %" PRId64 " out of range for an int32", d->name, v);
+}
+
 static int check_attr(const struct mu_attr_def *d, const struct mu_attr *v, struct mu_err *err)
 {
 	bool list = d->kind >= MU_ATTR_LIST;
@@ -217,8 +225,10 @@ static int check_attr(const struct mu_attr_def *d, const struct mu_attr *v, stru
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%s for attr '%s' of %" PRId64 " must be at least minimum %" PRId64,
 			       list ? "Length" : "Value", d->name, size, d->minimum);
-	if (d->allowed.kind == MU_ATTR_NONE)
-		return 0;
+	for (unsigned i = 0; d->is_int32 && i < (list ? v->n : 1) && !rc; i++)
+		rc = check_int32(d, list ? v->is[i] : v->i, err);
+	if (rc || d->allowed.kind == MU_ATTR_NONE)
+		return rc;
 	if (d->kind == MU_ATTR_STRING)
 		return check_allowed(d, MU_DT_INVALID, v->s, err);
 	for (unsigned i = 0; i < (list ? v->n : 1) && !rc; i++) {

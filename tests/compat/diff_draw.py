@@ -22,6 +22,8 @@ LEFT_OUT = HERE / "diff_left_out.txt"
 NO_NUMPY = {tf.as_dtype(t) for t in types_diff.NOT_TENSORS | types_diff.FLOAT8}
 ANY_TYPE = [tf.float32, tf.int32, tf.float64, tf.int64, tf.float16, tf.bool, tf.string, tf.uint8, tf.complex64]
 DIMS = [0, 1, 1, 2, 2, 3, 3, 4, 5, 8, 17]
+LONG_DIMS = [31, 33, 64, 100, 257, 1000]  # reach the tails of vectors and the shares of threads
+EXTREME_INTS = [-1 << 63, -1 << 31, (1 << 31) - 1, 1 << 31, 1 << 32, 1 << 62, (1 << 63) - 1]
 ROOM = 1 << 16  # elements of a drawn tensor
 
 Drawn = collections.namedtuple("Drawn", "op inputs attrs case")  # attrs: all of the OpDef; case: how to compare
@@ -136,7 +138,10 @@ class Draw:
                 self.inputs[arg.name] = self.tensor(t)
 
     def shape(self):
-        return tuple(self.rng.choice(DIMS) for _ in range(self.rng.choice([0, 1, 1, 2, 2, 2, 3, 4, 4, 5])))
+        shape = [self.rng.choice(DIMS) for _ in range(self.rng.choice([0, 1, 1, 2, 2, 2, 3, 4, 4, 5]))]
+        if shape and np.prod(shape) < 100 and self.chance(0.1):
+            shape[self.rng.randrange(len(shape))] = self.rng.choice(LONG_DIMS)
+        return tuple(shape)
 
     def tensor(self, dtype, same=None):
         shape = self.usual if same or self.chance(0.6) else self.rng.choice([(), (1,), self.usual[:1], self.usual[1:], self.shape()])
@@ -201,9 +206,9 @@ class Draw:
             return self.rng.choice(allowed or [b"", b"a", b"NHWC", b"min"])
         if kind == "int":
             least = a.minimum if a.has_minimum and not a.type.startswith("list(") else -1
-            return max(least, self.rng.choice([least, least + 1, 0, 1, 1, 2, 2, 3, 5, 100]))
+            return max(least, self.rng.choice(EXTREME_INTS if self.chance(0.1) else [least, least + 1, 0, 1, 1, 2, 2, 3, 5, 100]))
         if kind == "float":
-            return self.rng.choice([0.0, 1.0, 0.5, -1.0, 1e-3, 3.0, 100.0, float("inf"), float("nan")])
+            return self.rng.choice([0.0, 1.0, 0.5, -1.0, 1e-3, 3.0, 100.0, 3e38, float("inf"), float("-inf"), float("nan")])
         if kind == "bool":
             return self.chance(0.5)
         if kind == "shape":
@@ -243,7 +248,7 @@ class Draw:
         at = self.rng.randrange(len(shape)) if shape else None
         how = self.rng.choice("dim dim dim insert drop scalar any list".split())
         if how == "dim" and shape:
-            shape[at] = self.rng.choice([0, 1, max(shape[at] - 1, 0), shape[at] + 1, 2])
+            shape[at] = self.rng.choice([0, 1, max(shape[at] - 1, 0), shape[at] + 1, 2, self.rng.choice(LONG_DIMS)])
         elif how == "insert":
             shape.insert(self.rng.randint(0, len(shape)), self.rng.choice([1, 1, 0, 2]))
         elif how == "drop" and shape:
@@ -299,7 +304,7 @@ class Draw:
         old = self.attrs.get(a.name, self.attr(a))
         if a.type == "list(int)" and old and self.chance(0.7):
             old = list(old)
-            old[self.rng.randrange(len(old))] = self.rng.choice([0, 1, 2, 3, -1])
+            old[self.rng.randrange(len(old))] = self.rng.choice(EXTREME_INTS if self.chance(0.1) else [0, 1, 2, 3, -1])
             self.attrs[a.name] = old
         else:
             self.attrs[a.name] = self.any_attr(a)

@@ -72,6 +72,7 @@ static void op_table__allowed_values_and_minima__are_parsed(void **state)
 
 static void check_attrs__wrong_attribute__fails_with_the_text_of_tensorflow(void **state)
 {
+	static int64_t beyond_32_bits[] = {1LL << 31};
 	static const struct {
 		const char *op, *attr, *text;
 		struct mu_attr value;
@@ -100,6 +101,11 @@ static void check_attrs__wrong_attribute__fails_with_the_text_of_tensorflow(void
 	     "Length for attr 'ksize' of 0 must be at least minimum 4\n\t; NodeDef: {{node y}}; "
 	     "Op<name=AvgPool>",
 	     {.kind = MU_ATTR_LIST}},
+	    {"Squeeze",
+	     "squeeze_dims",
+	     "Attr squeeze_dims has value 2147483648 out of range for an int32\n\t; NodeDef: "
+	     "{{node y}}; Op<name=Squeeze>",
+	     {.kind = MU_ATTR_LIST + MU_ATTR_INT, .n = 1, .is = beyond_32_bits}},
 	    {"MirrorPad",
 	     "mode",
 	     "Value for attr 'mode' of \"FOO\" is not in the list of allowed values: "

@@ -69,7 +69,7 @@ static int patches_read_list(const struct mu_node *n, const char *name, int axes
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "%s other than 1 of pictures or channels are not supported", name);
 	for (int i = 0; i < axes; i++)
-		if (all[i + 1] < 1 || all[i + 1] > INT_MAX)
+		if (all[i + 1] < 1)
 			return mu_fail(err, MU_OUT_OF_RANGE, "%s must be positive, not %lld", name,
 				       (long long)all[i + 1]);
 	memcpy(out + AXES - axes, all + 1, (size_t)axes * sizeof *out);

@@ -49,7 +49,7 @@ static int read_quantizer(const struct kernel_call *c, enum mu_dtype type, struc
 	    .is_signed = types[i].is_signed,
 	    .narrow = args_attr_bool(c->node, "narrow_range", false),
 	    .to_even = strcmp(args_attr_string(c->node, "round_mode", ""), "HALF_TO_EVEN") == 0,
-	    .axis = axis >= 0 && axis < INT32_MAX ? (int)axis : -1,
+	    .axis = axis >= 0 ? (int)axis : -1,
 	};
 	const double steps = ldexp(1, q->bits);
 	q->lowest = q->is_signed ? (float)(-steps / 2) : 0;

@@ -25,7 +25,7 @@ static int read_numbers(const struct mu_node *n, const char *name, int64_t *out,
 			       name);
 	for (int i = 0; i < VOLUME_AXES; i++) {
 		out[i] = all[1 + i];
-		if (out[i] < 1 || out[i] > INT_MAX)
+		if (out[i] < 1)
 			return mu_invalid(err, "%s must be positive, not %lld", name,
 					  (long long)out[i]);
 	}

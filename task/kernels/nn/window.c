@@ -67,9 +67,9 @@ int window_attrs_conv(const struct mu_node *n, struct window_attrs *a, struct mu
 	for (int i = 0; i < WINDOW_AXES; i++) {
 		a->stride[i] = strides[1 + i];
 		a->dilation[i] = dilations[1 + i];
-		if (a->stride[i] <= 0 || a->stride[i] > INT_MAX)
+		if (a->stride[i] <= 0)
 			return mu_invalid(err, "Sliding window strides should be larger than 0.");
-		if (a->dilation[i] <= 0 || a->dilation[i] > INT_MAX)
+		if (a->dilation[i] <= 0)
 			return mu_invalid(err, "Dilated rates should be larger than 0.");
 	}
 	return read_padding(n, a, err);
@@ -82,7 +82,7 @@ int window_pool_set(struct window_attrs *a, const int64_t ksize[4], const int64_
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "Pooling is not yet supported on the batch dimension.");
 	for (int i = 0; i < 4; i++)
-		if (ksize[i] <= 0 || ksize[i] > INT_MAX || strides[i] <= 0 || strides[i] > INT_MAX)
+		if (ksize[i] <= 0 || strides[i] <= 0)
 			return mu_invalid(err,
 					  "Sliding window ksize and strides must be positive, not "
 					  "%lld and %lld in dimension %d",

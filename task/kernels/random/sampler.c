@@ -344,7 +344,7 @@ static int sampler_prepare(const struct mu_node *n, struct runtime *rt, void **s
 	s->n_sampled = args_attr_int(n, "num_sampled", 0);
 	s->unique = args_attr_bool(n, "unique", false);
 	int rc =
-	    s->n_true < 1 || s->n_sampled < 1 || s->n_sampled > INT32_MAX
+	    s->n_true < 1 || s->n_sampled < 1
 		? mu_invalid(err, "num_true and num_sampled must be at least 1, not %lld and %lld",
 			     (long long)s->n_true, (long long)s->n_sampled)
 		: s->kind->make(s, n, err);

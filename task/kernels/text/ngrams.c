@@ -29,10 +29,8 @@ static int read_ngrams(const struct mu_node *n, struct ngrams *g, struct mu_err 
 	if (args_attr_ints(n, "ngram_widths", g->width, MAX_WIDTHS) < 0)
 		return mu_invalid(err, "at most %d widths", MAX_WIDTHS);
 	for (int i = 0; i < g->n_widths; i++)
-		if (g->width[i] < 1 || g->width[i] > INT32_MAX)
+		if (g->width[i] < 1)
 			return mu_invalid(err, "ngram_widths must contain positive values");
-	if (g->pad > INT32_MAX)
-		return mu_invalid(err, "Pad width value is too large: %lld", (long long)g->pad);
 	if (g->pad < 0 && g->keeps_short && !g->n_widths)
 		return mu_invalid(err,
 				  "Pad width should be >= 0 when preserve_short_sequences is True "
