@@ -36,7 +36,7 @@ static int windows_init(struct windows *w, struct mu_err *err)
 	w->bins = n / 2 + 1;
 	if (!fft_init(&w->fft, n) || !(w->shape = malloc((size_t)w->size * sizeof *w->shape)) ||
 	    !(w->x = malloc((size_t)n * sizeof *w->x)) ||
-	    !(w->work = malloc((size_t)w->fft.m * sizeof *w->work)))
+	    !(w->work = malloc((size_t)w->fft.work * sizeof *w->work)))
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a window of %lld",
 			       (long long)w->size);
 	for (int64_t i = 0; i < w->size; i++)

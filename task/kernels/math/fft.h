@@ -8,15 +8,17 @@
 #include <stdint.h>
 
 struct fft {
-	int64_t n, m;              /* m: the power of two that is worked in */
-	double _Complex *twiddles; /* m / 2 of them: e^(-2 pi i k / m) */
-	double _Complex *chirp;    /* n of them: e^(-pi i k² / n), where n is no power of two */
+	int64_t n, m;              /* m: n, or the power of two that is transformed instead */
+	int64_t work;              /* numbers that fft_run needs as work space */
+	int factor[64];            /* of m */
+	double _Complex *twiddles; /* m of them: e^(-2 pi i k / m) */
+	double _Complex *chirp;    /* n of them: e^(-pi i k² / n), if n has a large factor */
 	double _Complex *reverse;  /* m of them: the transform of the reversed chirp */
 };
 /* n at least 1.  false: there is no memory. */
 bool fft_init(struct fft *f, int64_t n);
 void fft_fini(struct fft *f);
-/* x in place, forward: the sum of x[k] e^(-2 pi i j k / n); else that of +, over n.  work: f->m. */
+/* x in place, forward: the sum of x[k] e^(-2 pi i j k / n); else that of +, over n. */
 void fft_run(const struct fft *f, bool forward, double _Complex *x, double _Complex *work);
 
 #endif

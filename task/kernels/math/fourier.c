@@ -126,7 +126,7 @@ static void fourier_part(void *arg, int64_t from, int64_t to)
 	int64_t longest = 0;
 
 	for (int d = 0; d < w->kind.rank; d++) {
-		int64_t n = w->plan[d].n + w->plan[d].m;
+		int64_t n = w->plan[d].n + w->plan[d].work;
 		longest = n > longest ? n : longest;
 	}
 	number *x = calloc((size_t)(w->one + longest) + 1, sizeof *x);
