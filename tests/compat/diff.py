@@ -280,7 +280,7 @@ def is_extreme(v):
 
 
 def is_accepted(d, why, answer, rules):
-    extreme = {"extreme": any(map(is_extreme, each(d.inputs))),
+    extreme = {"extreme": any(map(is_extreme, [*each(d.inputs), *(v for v in d.attrs.values() if isinstance(v, float))])),
                "overflow": answer is not None and not answer[0] and any(map(is_extreme, answer[1]))}
     why = describe(d) + " " + re.sub(r"{{function_node[^}]*}} ", "", why)
     extreme["empty"] = any(np.size(v.value if isinstance(v, ops_cases.Var) else v) == 0 for v in each(d.inputs))

@@ -173,7 +173,6 @@ static void window_attributes__out_of_range__are_invalid(void **state)
 	assert_int_equal(prepared("SAME", 3, 1, 1, 0), -MU_INVALID_ARGUMENT);
 	assert_int_equal(prepared("SAME", 4, 0, 1, 0), -MU_INVALID_ARGUMENT);
 	assert_int_equal(prepared("SAME", 4, -1, 1, 0), -MU_INVALID_ARGUMENT);
-	assert_int_equal(prepared("SAME", 4, 1LL << 40, 1, 0), -MU_INVALID_ARGUMENT);
 	assert_int_equal(prepared("SAME", 4, 1, 0, 0), -MU_INVALID_ARGUMENT);
 	assert_int_equal(prepared("SAME", 4, 1, 1, 8), -MU_INVALID_ARGUMENT);
 	assert_int_equal(prepared("EXPLICIT", 4, 1, 1, 0), -MU_INVALID_ARGUMENT);

@@ -24,6 +24,9 @@ int check_lrn(const struct kernel_call *c, unsigned in, struct lrn_plan *p, stru
 			       .beta = args_attr_float(c->node, "beta", 0.5f)};
 	if (p->radius < 0)
 		return mu_invalid(err, "depth_radius = %lld must be >= 0", (long long)p->radius);
+	if (p->radius >= INT32_MAX)
+		return mu_invalid(err, "depth_radius = %lld larger than int max",
+				  (long long)p->radius);
 	if (p->radius > p->n)
 		p->radius = p->n;
 	return 0;

@@ -162,8 +162,13 @@ void tensor_text_nested(struct mu_buf *b, const struct mu_tensor *t, int64_t end
 {
 	int64_t all = t->shape.count;
 
-	if (!t->shape.rank && !ends)
+	if (mu_dtype_is_complex(t->dtype) && t->shape.rank) { /* flat, as TensorFlow does */
+		mu_buf_putc(b, '[');
+		tensor_text_first(b, t, ends, SIZE_MAX);
+		mu_buf_putc(b, ']');
+	} else if (!t->shape.rank && !ends) {
 		mu_buf_puts(b, "...");
-	else
+	} else {
 		put_nested(b, t, ends < 0 || ends > all ? all : ends, 0, 0);
+	}
 }
