@@ -19,6 +19,7 @@ struct mu_object_type {
 struct mu_object {
 	const struct mu_object_type *type;
 	_Atomic unsigned refs;
+	struct mu_object *next_unused; /* once refs is 0 */
 };
 
 void mu_object_init(struct mu_object *o, const struct mu_object_type *type); /* one reference */

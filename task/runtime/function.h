@@ -14,6 +14,7 @@ struct caller {
 	pthread_mutex_t lock;
 	_Atomic bool stopped;
 	struct step *step; /* of the running call; NULL: none */
+	unsigned depth;    /* of dataset iterators that read each other */
 };
 void caller_init(struct caller *c);
 void caller_fini(struct caller *c);

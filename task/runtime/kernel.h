@@ -118,6 +118,9 @@ void kernel_finish(struct kernel_call *c, const struct mu_err *err);
 bool kernel_on_cancel(struct kernel_call *c, void (*cancel)(void *arg), void *arg);
 bool kernel_uncancel(struct kernel_call *c);
 
+/* For kernels that run for long: CANCELLED if the step has failed or been cancelled. */
+int kernel_check_cancelled(const struct kernel_call *c, struct mu_err *err);
+
 /* Splits [0, n) over the compute pool, in pieces of at least `grain`, and waits; runs small ranges
  * in place. */
 void kernel_parallel(struct kernel_call *c, int64_t n, int64_t grain,

@@ -189,3 +189,10 @@ bool kernel_uncancel(struct kernel_call *k)
 	pthread_mutex_unlock(&s->lock);
 	return was_registered;
 }
+
+int kernel_check_cancelled(const struct kernel_call *c, struct mu_err *err)
+{
+	bool is_cancelled = c->step && step_has_failed(c->step);
+
+	return is_cancelled ? mu_fail(err, MU_CANCELLED, "the step was cancelled") : 0;
+}

@@ -100,11 +100,6 @@ static int directed_serialize(struct dataset_iterator *it, struct serializer *se
 	return rc;
 }
 
-static int64_t unknown_cardinality(const struct dataset *d, int64_t n)
-{
-	return UNKNOWN_CARDINALITY;
-}
-
 /* ---- unique: the set of the elements so far, by their bytes ---- */
 
 static int check_unique(struct dataset *d, struct mu_err *err)
@@ -420,7 +415,7 @@ static int64_t assert_cardinality(const struct dataset *d, int64_t n)
 #define DIRECTED                                                                                   \
 	.state_size = sizeof(struct directed), .n_in = ANY_NUMBER, .check = check_directed,        \
 	.open = directed_open, .next = directed_next, .close = directed_close,                     \
-	.cardinality = unknown_cardinality, .serialize = directed_serialize
+	.cardinality = dataset_unknown_cardinality, .serialize = directed_serialize
 #define UNIQUE                                                                                     \
 	.state_size = sizeof(struct mu_map), .n_in = 1, .check = check_unique,                     \
 	.open = unique_open, .next = unique_next, .close = unique_close,                           \

@@ -33,6 +33,11 @@ static void dataset_free(struct mu_object *o)
 
 const struct mu_object_type dataset_type = {.name = "dataset", .free = dataset_free};
 
+int64_t dataset_unknown_cardinality(const struct dataset *d, int64_t n)
+{
+	return UNKNOWN_CARDINALITY;
+}
+
 void element_drop(struct mu_tensor *t, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)

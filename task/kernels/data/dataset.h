@@ -17,6 +17,7 @@ struct dataset;
 struct dataset_iterator;
 struct serializer;
 enum { ANY_NUMBER = 1000, MAX_COMPONENTS = 1024, MAX_CHAIN = 1000, MAX_FUNCTIONS = 4 };
+enum { MAX_NESTED_READS = 2 * MAX_CHAIN }; /* of dataset iterators that read each other */
 enum { INFINITE_CARDINALITY = -1, UNKNOWN_CARDINALITY = -2 }; /* instead of a number of elements */
 struct dataset_kind {
 	struct kernel k;
@@ -96,9 +97,14 @@ static inline int dataset_iterator_next(struct dataset_iterator *it, struct mu_t
 {
 	if (caller_stopped(it->caller)) /* a filter that rejects everything would never end */
 		return mu_fail(err, MU_CANCELLED, "the iterator is gone");
+	if (it->caller->depth == MAX_NESTED_READS) /* each function may give a chain again */
+		return mu_invalid(err, "over %d datasets read each other", MAX_NESTED_READS);
+	it->caller->depth++;
 	int rc = it->d->kind->next(it, out, err);
+	it->caller->depth--;
 	return rc == -MU_OUT_OF_RANGE ? dataset_out_of_range(it->d, err) : rc;
 }
+int64_t dataset_unknown_cardinality(const struct dataset *d, int64_t n); /* for dataset_kind */
 /* Releases the tensors of an element. */
 void element_drop(struct mu_tensor *t, unsigned n);
 /* Copies row `row` of each of n tensors, which have at least one dimension. */

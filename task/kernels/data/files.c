@@ -232,7 +232,7 @@ static int line_item(struct dataset_iterator *it, struct mu_tensor *out, struct 
 	errno = 0;
 	ssize_t n = getline(&f->line, &f->line_cap, f->file);
 	if (n < 0)
-		return ferror(f->file) ? files_fail_errno(f, err) : 0;
+		return feof(f->file) ? 0 : files_fail_errno(f, err);
 	n -= n && f->line[n - 1] == '\n';
 
 	MU_RETURN_IF_ERROR(mu_tensor_string(out, f->line, remove_returns(f->line, (size_t)n), err));
@@ -338,7 +338,8 @@ static int begin_pieces(struct dataset_iterator *it, struct mu_err *err)
 
 static int piece_item(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t piece = piece_number(it->d, RECORD_BYTES), foot = piece_number(it->d, RECORD_FOOTER);
+	int64_t piece = piece_number(it->d, RECORD_BYTES),
+		foot = piece_number(it->d, RECORD_FOOTER);
 	struct files *f = it->state;
 	size_t before = f->ahead.len;
 

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "task/kernels/data/dataset.h"
+#include "task/kernels/data/element_list.h"
 #include "task/kernels/data/serializer.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
@@ -300,13 +300,20 @@ static int concatenate_serialize(struct dataset_iterator *it, struct serializer 
 	return n->at == 1 ? dataset_iterator_open(it->d->in[1], it->caller, &it->input, err) : 0;
 }
 
-/* ---- cache in memory: the dataset keeps the elements of the first whole round ---- */
+/* ---- cache in memory ---- */
 
 struct cache {
 	pthread_mutex_t lock;
-	struct mu_tensor *t; /* n elements of n_out tensors */
-	int64_t n, cap;
-	bool whole;
+	struct element_list elements;
+	bool is_whole; /* `elements` does not change any more */
+};
+
+/* An iterator reads the cache if that is whole when it opens, else the input.  What the first
+ * iterator that ends has read becomes the cache. */
+struct cache_iterator {
+	bool reads_cache;
+	int64_t at;               /* in the cache */
+	struct element_list read; /* from the input */
 };
 
 static int check_cache(struct dataset *d, struct mu_err *err)
@@ -321,94 +328,82 @@ static int check_cache(struct dataset *d, struct mu_err *err)
 	return 0;
 }
 
-static void drop_cached(struct cache *k, unsigned n_out)
-{
-	for (int64_t i = 0; i < k->n * n_out; i++)
-		mu_tensor_unref(&k->t[i]);
-	free(k->t);
-	k->t = NULL;
-	k->n = k->cap = 0;
-}
-
 static void finish_cache(struct dataset *d)
 {
 	struct cache *k = d->shared;
 
-	drop_cached(k, d->n_out);
+	element_list_fini(&k->elements, d->n_out);
 	pthread_mutex_destroy(&k->lock);
 }
 
-static void cache_reserve(struct cache *k, unsigned n_out)
+static int cache_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	if (k->n < k->cap)
-		return;
-	k->cap = k->cap ? 2 * k->cap : 64;
-	k->t = mu_xrealloc(k->t, (size_t)k->cap * n_out * sizeof *k->t);
+	struct cache_iterator *w = it->state;
+	struct cache *k = it->d->shared;
+
+	pthread_mutex_lock(&k->lock);
+	w->reads_cache = k->is_whole;
+	pthread_mutex_unlock(&k->lock);
+	return w->reads_cache ? 0 : dataset_iterator_open_input(it, err);
+}
+
+static void cache_close(struct dataset_iterator *it)
+{
+	element_list_fini(&((struct cache_iterator *)it->state)->read, it->d->n_out);
+}
+
+static void fill_cache(struct cache *k, struct element_list *l)
+{
+	pthread_mutex_lock(&k->lock);
+	if (!k->is_whole) {
+		k->elements = *l;
+		k->is_whole = true;
+		*l = (struct element_list){0};
+	}
+	pthread_mutex_unlock(&k->lock);
+}
+
+static void copy_element(const struct mu_tensor *from, struct mu_tensor *to, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		to[i] = mu_tensor_ref(&from[i]);
 }
 
 static int cache_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
+	struct cache_iterator *w = it->state;
 	struct cache *k = it->d->shared;
-	struct count *at = it->state;
 	unsigned n = it->d->n_out;
-	int rc = 0;
 
-	pthread_mutex_lock(&k->lock);
-	bool have = at->at < k->n, whole = k->whole;
-	for (unsigned i = 0; have && i < n; i++)
-		out[i] = mu_tensor_ref(&k->t[at->at * n + i]);
-	pthread_mutex_unlock(&k->lock);
-	if (have || whole) {
-		at->at += have;
-		return have;
+	if (w->reads_cache) {
+		if (w->at >= k->elements.n)
+			return 0;
+		copy_element(&k->elements.t[w->at++ * n], out, n);
+		return 1;
 	}
-	/* another iterator may have drawn more elements into the cache */
-	if (!it->input && ((rc = dataset_iterator_open_input(it, err)) ||
-			   (rc = skip_some(it, at->at, out, err)) <= 0))
-		return rc;
-	rc = dataset_iterator_next(it->input, out, err);
-	pthread_mutex_lock(&k->lock);
-	if (rc == 0)
-		k->whole = at->at == k->n;
-	if (rc > 0 && at->at == k->n) {
-		cache_reserve(k, n);
-		for (unsigned i = 0; i < n; i++)
-			k->t[k->n * n + i] = mu_tensor_ref(&out[i]);
-		k->n++;
+	int rc = it->input ? dataset_iterator_next(it->input, out, err) : 0;
+	if (rc > 0) {
+		copy_element(out, element_list_next(&w->read, n), n);
+		w->read.n++;
+	} else if (!rc) {
+		fill_cache(k, &w->read);
 	}
-	pthread_mutex_unlock(&k->lock);
-	at->at += rc > 0;
 	return rc;
-}
-
-static int cached_elements_serialize(struct cache *k, unsigned n_out, struct serializer *ser,
-			   struct mu_err *err)
-{
-	int64_t n = k->n;
-	int rc = serialize_number(ser, &n, 0, INT64_MAX, err);
-
-	if (!rc && serializer_is_reading(ser))
-		drop_cached(k, n_out);
-	for (int64_t i = 0; i < n && !rc; i++) {
-		if (serializer_is_reading(ser))
-			cache_reserve(k, n_out);
-		rc = serialize_element(ser, &k->t[i * n_out], n_out, err);
-		if (!rc && serializer_is_reading(ser))
-			k->n++;
-	}
-	return rc ? rc : serialize_flag(ser, &k->whole, err);
 }
 
 static int cache_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
+	struct cache_iterator *w = it->state;
 	struct cache *k = it->d->shared;
-	int rc;
+	bool saves_cache = w->reads_cache && !serializer_is_reading(ser);
 
-	MU_RETURN_IF_ERROR(count_serialize(it, ser, err));
-	pthread_mutex_lock(&k->lock);
-	rc = cached_elements_serialize(k, it->d->n_out, ser, err);
-	pthread_mutex_unlock(&k->lock);
-	return rc;
+	MU_RETURN_IF_ERROR(serialize_flag(ser, &w->reads_cache, err));
+	MU_RETURN_IF_ERROR(serialize_number(ser, &w->at, 0, INT64_MAX, err));
+	MU_RETURN_IF_ERROR(
+	    serialize_element_list(ser, saves_cache ? &k->elements : &w->read, it->d->n_out, err));
+	if (serializer_is_reading(ser) && w->reads_cache)
+		fill_cache(k, &w->read);
+	return 0;
 }
 
 /* ---- how many ---- */
@@ -485,9 +480,10 @@ static int64_t concatenate_cardinality(const struct dataset *d, int64_t n)
 #define PASS    .n_in = 1, .open = dataset_iterator_open_input, .next = pass_next
 #define COUNTED .state_size = sizeof(struct count), .n_in = 1, .serialize = count_serialize
 #define CACHE                                                                                      \
-	.state_size = sizeof(struct count), .n_in = 1, .shared_size = sizeof(struct cache),        \
-	.check = check_cache, .finish = finish_cache, .next = cache_next,                          \
-	.serialize = cache_serialize
+	.state_size = sizeof(struct cache_iterator), .n_in = 1,                                    \
+	.shared_size = sizeof(struct cache), .check = check_cache, .finish = finish_cache,         \
+	.open = cache_open, .next = cache_next, .close = cache_close,                              \
+	.serialize = cache_serialize, .releases_input = true
 #define AUTO_SHARD                                                                                 \
 	COUNTED, .n_scalars = 2, .check = check_shard, .read = pass_read_policy,                   \
 		 .open = dataset_iterator_open_input, .next = auto_shard_next,                     \

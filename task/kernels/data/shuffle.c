@@ -146,8 +146,12 @@ static struct draws draws_of_round(const struct dataset *d)
 static int begin_round(struct dataset_iterator *it, struct shuffle *w, struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(dataset_iterator_open_input(it, err));
-	w->rounds = mu_xrealloc(w->rounds, (size_t)(w->n_rounds + 1) * sizeof *w->rounds);
-	w->rounds[w->n_rounds++] = 0;
+	if (!w->count && w->n_rounds > w->first) { /* takes the place of the last one */
+		w->draws = draws_of_round(it->d);
+	} else {
+		w->rounds = mu_xrealloc(w->rounds, (size_t)(w->n_rounds + 1) * sizeof *w->rounds);
+		w->rounds[w->n_rounds++] = 0;
+	}
 	w->rounds_begun++;
 	w->round_has_elements = false;
 	return 0;
@@ -362,11 +366,6 @@ static int sample_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 	return rc;
 }
 
-static int64_t unknown_cardinality(const struct dataset *d, int64_t n)
-{
-	return UNKNOWN_CARDINALITY;
-}
-
 #define SHUFFLE                                                                                    \
 	.shared_size = sizeof(struct seeds), .state_size = sizeof(struct shuffle), .n_in = 1,      \
 	.check = check_shuffle, .finish = finish_shuffle, .open = shuffle_open,                    \
@@ -389,6 +388,6 @@ static const struct dataset_kind rows[] = {
      .next = random_next, .cardinality = infinite_cardinality, .serialize = random_serialize},
     {DATASET("SamplingDataset"), .state_size = sizeof(struct draws), .n_in = 1, .n_scalars = 2,
      .check = check_sampling, .open = seeded_open, .next = sample_next,
-     .cardinality = unknown_cardinality, .serialize = random_serialize},
+     .cardinality = dataset_unknown_cardinality, .serialize = random_serialize},
 };
 KERNEL_TABLE(data_shuffle, rows)

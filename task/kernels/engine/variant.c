@@ -96,17 +96,35 @@ static int fail_unsupported(const struct mu_object *o, const char *op, struct mu
 		       o ? o->type->name : "variant that holds nothing");
 }
 
+/* A client may nest objects as deep, and share one as often, as it likes.  The outermost call of a
+ * thread counts. */
+enum { MAX_NESTING = 1000, MAX_OBJECTS = 1 << 22 };
+static _Thread_local int64_t nesting, objects;
+
+static int begin_objects(int64_t n, struct mu_err *err)
+{
+	objects = nesting ? objects + n : n;
+	if (nesting == MAX_NESTING || objects > MAX_OBJECTS)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "variants are nested over %d deep or hold over %d objects",
+			       MAX_NESTING, MAX_OBJECTS);
+	nesting++;
+	return 0;
+}
+
 int variant_zeros(struct mu_tensor *out, const struct mu_tensor *t, struct mu_err *err)
 {
 	MU_AUTO_TENSOR z = {0};
-	int rc = mu_tensor_new(&z, MU_VARIANT, &t->shape, err);
 
+	MU_RETURN_IF_ERROR(begin_objects(t->shape.count, err));
+	int rc = mu_tensor_new(&z, MU_VARIANT, &t->shape, err);
 	for (int64_t i = 0; i < t->shape.count && !rc; i++) {
 		const struct mu_object *o = MU_DATA(struct mu_object *, t)[i];
 		rc = o && o->type->zeros
 			 ? o->type->zeros(o, &MU_DATA(struct mu_object *, &z)[i], err)
 			 : fail_unsupported(o, "ZerosLike", err);
 	}
+	nesting--;
 	if (!rc)
 		*out = mu_tensor_ref(&z);
 	return rc;
@@ -116,13 +134,12 @@ int variant_add(struct mu_tensor *out, const struct mu_tensor *a, const struct m
 		struct mu_err *err)
 {
 	MU_AUTO_TENSOR sum = {0};
-	int rc;
 
 	if (!mu_shape_eq(&a->shape, &b->shape))
 		return mu_invalid(err, "Shape mismatch: expected %s, got %s",
 				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));
-	rc = mu_tensor_new(&sum, MU_VARIANT, &a->shape, err);
-
+	MU_RETURN_IF_ERROR(begin_objects(a->shape.count, err));
+	int rc = mu_tensor_new(&sum, MU_VARIANT, &a->shape, err);
 	for (int64_t i = 0; i < a->shape.count && !rc; i++) {
 		const struct mu_object *x = MU_DATA(struct mu_object *, a)[i];
 		const struct mu_object *y = MU_DATA(struct mu_object *, b)[i];
@@ -130,6 +147,7 @@ int variant_add(struct mu_tensor *out, const struct mu_tensor *a, const struct m
 			 ? x->type->add(x, y, &MU_DATA(struct mu_object *, &sum)[i], err)
 			 : fail_unsupported(x, "AddN", err);
 	}
+	nesting--;
 	if (!rc)
 		*out = mu_tensor_ref(&sum);
 	return rc;

@@ -111,7 +111,7 @@ static int next_line(struct reader *r, struct mu_buf *key, struct mu_buf *value,
 		mu_buf_printf(key, "%s:%lld", r->work, (long long)r->at);
 		return 1;
 	}
-	return ferror(r->file) ? mu_fail_errno(err, errno, "cannot read %s", r->work) : 0;
+	return feof(r->file) ? 0 : mu_fail_errno(err, errno, "cannot read %s", r->work);
 }
 
 /* Opens a decompressed copy of the file, in which the reader can seek. */

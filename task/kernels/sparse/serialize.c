@@ -85,7 +85,8 @@ static int sparse_serialize_write_rows(struct kernel_call *c, const struct spars
 		int64_t from = i;
 		while (i < n && at[i * all->rank] == b)
 			i++;
-		if ((rc = sparse_part_row(all, from, i, &row, err)))
+		if ((rc = kernel_check_cancelled(c, err)) ||
+		    (rc = sparse_part_row(all, from, i, &row, err)))
 			break;
 		rc = write_part(&row, out, b, err);
 		sparse_part_fini(&row);

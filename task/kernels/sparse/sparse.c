@@ -91,7 +91,7 @@ int sparse_part_check_rows(const struct sparse_part *p, struct mu_err *err)
 						    p->dim, err);
 	for (int64_t k = 0; k < p->values.shape.count; k++) {
 		int64_t b = at[k * p->rank];
-		if (b < 0 || b >= p->dim[0] || (k && b < at[(k - 1) * p->rank]))
+		if (k && b < at[(k - 1) * p->rank])
 			return mu_invalid(err,
 					  "Received unexpected column 0 value in input "
 					  "SparseTensor: %lld, not in order or not in [0, %lld)",

@@ -5,6 +5,8 @@
 #include "task/kernels/sparse/sparse.h"
 #include "task/kernels/state/handles.h"
 
+enum { MAX_ROWS = 1 << 20 }; /* of an insertion */
+
 struct sparse_map {
 	struct resource base;
 	pthread_mutex_t lock;
@@ -92,6 +94,10 @@ static int add_rows(struct kernel_call *c, const struct sparse_part *all, struct
 	struct sparse_map *m;
 	int rc = 0;
 
+	if (all->dim[0] > MAX_ROWS)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "a minibatch of %lld sparse tensors, more than %d",
+			       (long long)all->dim[0], MAX_ROWS);
 	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_INT64, 1, all->dim, &numbers, err));
 	MU_RETURN_IF_ERROR(sparse_part_check_rows(all, err));
 	MU_RETURN_IF_ERROR(find_map(c, &m, err));

@@ -6,7 +6,7 @@
 #include "task/kernels/engine/kernel_table.h"
 
 /* Strings put together, padding included: an n-gram may be wide and almost all padding. */
-enum { MAX_WIDTHS = 1000, MAX_TOTAL_TOKENS = 1 << 28 };
+enum { MAX_WIDTHS = 1000, MAX_TOTAL_TOKENS = 1 << 28, MAX_TOTAL_BYTES = 1 << 30 };
 
 struct ngrams {
 	int64_t width[MAX_WIDTHS];
@@ -14,6 +14,9 @@ struct ngrams {
 	int64_t pad; /* at most so many on either side; negative: as many as show */
 	bool keeps_short;
 	const char *between, *left, *right;
+	/* of the output so far */
+	int64_t n;
+	size_t bytes;
 };
 
 static int read_ngrams(const struct mu_node *n, struct ngrams *g, struct mu_err *err)
@@ -88,6 +91,8 @@ static int check_data(const struct kernel_call *c, struct mu_err *err)
 
 static void put_piece(struct mu_buf *b, const struct ngrams *g, struct mu_span s, bool *any)
 {
+	if (b->len > MAX_TOTAL_BYTES) /* put_string fails */
+		return;
 	if (*any)
 		mu_buf_puts(b, g->between);
 	mu_buf_put(b, s.data, s.len);
@@ -145,6 +150,18 @@ static int count_all(const struct ngrams *g, bool any, const struct mu_tensor *i
 	return 0;
 }
 
+/* Appends a string to the output. */
+static int put_string(struct kernel_call *c, struct ngrams *g, const struct mu_buf *b,
+		      struct mu_err *err)
+{
+	g->bytes += b->len;
+	if (g->bytes > MAX_TOTAL_BYTES)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "n-grams of more than %d bytes",
+			       MAX_TOTAL_BYTES);
+	mu_string_set(&MU_DATA(struct mu_string, &c->out[0].tensor)[g->n++], b->data, b->len);
+	return kernel_check_cancelled(c, err);
+}
+
 static int string_ngrams(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0), *in = kernel_in(c, 1);
@@ -152,7 +169,7 @@ static int string_ngrams(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	MU_AUTO_BUF b = {0};
 	struct ngrams g;
-	int64_t total = 0, put = 0;
+	int64_t total = 0;
 
 	MU_RETURN_IF_ERROR(read_ngrams(c->node, &g, err));
 	MU_RETURN_IF_ERROR(check_data(c, err));
@@ -162,20 +179,19 @@ static int string_ngrams(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &shape, &out, err));
 	for (int64_t i = 1; i < in->shape.count && total; i++) {
 		int64_t row = mu_tensor_int(in, i - 1), length = mu_tensor_int(in, i) - row;
-		int64_t first = put;
+		int64_t first = g.n;
 		for (int w = 0; w < g.n_widths; w++) {
 			int64_t n = count_of(&g, length, g.width[w]);
 			for (int64_t k = 0; k < n; k++) {
 				put_ngram(&b, &g, data, row, pad_of(&g, g.width[w]), g.width[w], k,
 					  n);
-				mu_string_set(&MU_DATA(struct mu_string, out)[put++], b.data,
-					      b.len);
+				MU_RETURN_IF_ERROR(put_string(c, &g, &b, err));
 			}
 		}
-		if (!is_kept(&g, length, put - first))
+		if (!is_kept(&g, length, g.n - first))
 			continue;
 		put_ngram(&b, &g, data, row, kept_pad(&g), length + 2 * kept_pad(&g), 0, 1);
-		mu_string_set(&MU_DATA(struct mu_string, out)[put++], b.data, b.len);
+		MU_RETURN_IF_ERROR(put_string(c, &g, &b, err));
 	}
 	return 0;
 }

@@ -7,9 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PATTERN = 64 << 10, MAX_TEXT = 16 << 20, MAX_REPEAT = 1000, HEAP_KIB = 64 << 10 };
-/* A step is an item of the pattern that is tried, or a byte that is passed: some 0.5 s of them. */
-enum { MAX_STEPS = 20000000, STEPS_PER_BYTE = 64 };
+enum {
+	MAX_PATTERN = 64 << 10,
+	MAX_TEXT = 16 << 20,
+	MAX_REPEAT = 1000,
+	MAX_NESTING = 1000,
+	HEAP_KIB = 64 << 10
+};
+/* A step is a callout, or a byte that is passed: some 0.5 s of them.  The translated pattern has a
+ * callout at its begin, at the end of each group and behind each repetition, so what lies between
+ * two of them is at most as long as the pattern.  A long pattern counts its callouts several times.
+ */
+enum { MAX_STEPS = 20000000, STEPS_PER_BYTE = 64, BYTES_PER_STEP = 256 };
+#define CALLOUT "(?C)"
 /* With malformed characters, PCRE2 checks the rest of the text for each match. */
 enum { MAX_MALFORMED_TEXT = 64 << 10 };
 
@@ -23,7 +33,8 @@ struct regex {
 	uint32_t n_groups;
 	char *pattern;
 	bool whole;
-	size_t at;                 /* where the matcher was last */
+	size_t at; /* where the matcher was last */
+	uint64_t steps_of_callout;
 	uint64_t steps, max_steps; /* of this text */
 };
 
@@ -178,7 +189,7 @@ static int put_open(struct translation *t, bool *item)
 
 	*item = false;
 	if (s[1] != '?') {
-		mu_buf_putc(&t->out, '(');
+		mu_buf_puts(&t->out, "((?:");
 		t->at++;
 		t->depth++;
 		return 0;
@@ -187,7 +198,7 @@ static int put_open(struct translation *t, bool *item)
 						       "qrstuvwxyz0123456789_")
 				       : 0;
 	if (n && s[4 + n] == '>') { /* rewrites name groups by number alone */
-		mu_buf_putc(&t->out, '(');
+		mu_buf_puts(&t->out, "((?:");
 		t->at += n + 5;
 		t->depth++;
 		return 0;
@@ -196,7 +207,10 @@ static int put_open(struct translation *t, bool *item)
 	if ((s[2 + n] != ':' && s[2 + n] != ')') || (!n && s[2] == ')'))
 		return invalid(t, "invalid perl operator", s, s[2] ? 3 : 2);
 	mu_buf_put(&t->out, s, n + 3);
-	t->depth += s[2 + n] == ':';
+	if (s[2 + n] == ':') {
+		mu_buf_puts(&t->out, "(?:");
+		t->depth++;
+	}
 	t->at += n + 3;
 	return 0;
 }
@@ -227,6 +241,7 @@ static int put_repeat(struct translation *t, size_t n, long most)
 		return invalid(t, "no argument for repetition operator", s, n);
 	n += s[n] == '?';
 	mu_buf_put(&t->out, s, n);
+	mu_buf_puts(&t->out, CALLOUT);
 	t->at += n;
 	t->repeated = true;
 	return 0;
@@ -285,7 +300,8 @@ static int put_item(struct translation *t)
 	case ')':
 		if (!t->depth--)
 			return invalid(t, "unexpected )", t->pattern, strlen(t->pattern));
-		mu_buf_putc(&t->out, *t->at++);
+		mu_buf_puts(&t->out, ")" CALLOUT ")");
+		t->at++;
 		break;
 	case '|':
 		item = false;
@@ -312,8 +328,10 @@ static int translate(struct translation *t)
 {
 	int rc = 0;
 
+	mu_buf_puts(&t->out, CALLOUT "(?:");
 	while (!rc && *t->at)
 		rc = put_item(t);
+	mu_buf_putc(&t->out, ')');
 	if (!rc && t->depth)
 		rc = invalid(t, "missing )", t->pattern, strlen(t->pattern));
 	return rc;
@@ -327,15 +345,14 @@ static int on_step(pcre2_callout_block *block, void *arg)
 	struct regex *re = arg;
 	size_t at = block->current_position;
 
-	re->steps += 1 + (at > re->at ? at - re->at : re->at - at);
+	re->steps += re->steps_of_callout + (at > re->at ? at - re->at : re->at - at);
 	re->at = at;
 	return re->steps > re->max_steps ? PCRE2_ERROR_MATCHLIMIT : 0;
 }
 
 static pcre2_code *compile(const struct regex *re, uint32_t more, struct mu_err *err)
 {
-	uint32_t options = PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_CIRCUMFLEX |
-			   PCRE2_AUTO_CALLOUT | more |
+	uint32_t options = PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_CIRCUMFLEX | more |
 			   (re->whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0);
 	pcre2_compile_context *how = pcre2_compile_context_create(NULL);
 	char why[160] = "";
@@ -343,8 +360,9 @@ static pcre2_code *compile(const struct regex *re, uint32_t more, struct mu_err 
 	size_t where;
 
 	pcre2_set_newline(how, PCRE2_NEWLINE_LF);
-	pcre2_code *code = pcre2_compile((PCRE2_SPTR)(re->source.data ? re->source.data : ""),
-					 re->source.len, options, &failed, &where, how);
+	pcre2_set_parens_nest_limit(how, MAX_NESTING);
+	pcre2_code *code = pcre2_compile((PCRE2_SPTR)re->source.data, re->source.len, options,
+					 &failed, &where, how);
 	if (!code) {
 		pcre2_get_error_message(failed, (PCRE2_UCHAR *)why, sizeof(why));
 		mu_invalid(err, "Invalid pattern: %s, error: %s", re->pattern, why);
@@ -364,6 +382,7 @@ int regex_new(struct regex **out, const char *pattern, bool whole, struct mu_err
 	re->source = t.out;
 	re->pattern = mu_xstrdup(pattern);
 	re->whole = whole;
+	re->steps_of_callout = 1 + re->source.len / BYTES_PER_STEP;
 	if (rc)
 		return rc;
 	if (!(re->code = compile(re, 0, err)))
@@ -410,7 +429,7 @@ int regex_match(struct regex *re, struct mu_span text, size_t from, size_t group
 
 	if (!from) {
 		re->steps = 0;
-		re->max_steps = MAX_STEPS + STEPS_PER_BYTE * text.len;
+		re->max_steps = MAX_STEPS + STEPS_PER_BYTE * re->steps_of_callout * text.len;
 		re->malformed = false;
 	}
 	re->at = from;

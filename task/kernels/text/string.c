@@ -73,8 +73,9 @@ static int match_all(struct kernel_call *c, const char *pattern, struct mu_err *
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_BOOL, &in->shape, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
-		int matched = regex_match(re, (struct mu_span){s->data, s->len}, 0, groups, err);
 
+		MU_RETURN_IF_ERROR(kernel_check_cancelled(c, err));
+		int matched = regex_match(re, (struct mu_span){s->data, s->len}, 0, groups, err);
 		MU_DATA(bool, out)[i] = matched > 0;
 		if (matched < 0)
 			return matched;
@@ -175,6 +176,7 @@ static int replace_all(struct kernel_call *c, const char *pattern, const char *r
 		struct mu_span text = elems_span(in, i);
 
 		mu_buf_clear(&b);
+		MU_RETURN_IF_ERROR(kernel_check_cancelled(c, err));
 		if (fits)
 			rc = replace(re, text, rewrite, all, &b, err);
 		else /* as TensorFlow has it: nothing is replaced */
