@@ -26,7 +26,7 @@ int mu_bundle_create(struct mu_bundle_writer **out, const char *prefix, struct m
 	if (!*prefix)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "'%s' is not a valid name for a checkpoint", prefix);
-	int rc = mu_make_folders(prefix, err);
+	int rc = mu_make_folder(prefix, err);
 	if (rc)
 		return rc;
 	MU_AUTO_FREE char *tmp_path = mu_xasprintf("%s.data-00000-of-00001.tempstate%016llx",

@@ -218,7 +218,7 @@ int mu_v1_format_write(const char *path, const struct mu_v1_format *items, unsig
 			table_add(&table, mu_buf_span(&entries[i].key),
 				  mu_buf_span(&entries[i].value));
 		table_end(&table);
-		rc = mu_make_folders(path, err);
+		rc = mu_make_folder(path, err);
 	}
 	if (!rc)
 		rc = mu_write_file(path, file.data, file.len, err);

@@ -21,3 +21,17 @@ int mu_make_folders(const char *path, struct mu_err *err)
 	}
 	return 0;
 }
+
+int mu_make_folder(const char *path, struct mu_err *err)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash || slash == path)
+		return 0;
+	MU_AUTO_FREE char *folder = mu_xstrndup(path, (size_t)(slash - path));
+	if (!mkdir(folder, 0777) || errno == EEXIST)
+		return 0;
+	if (errno == ENOENT)
+		return mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", folder);
+	return mu_fail_errno(err, errno, "cannot make the folder %s", folder);
+}

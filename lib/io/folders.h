@@ -6,5 +6,7 @@
 
 /* Creates the missing folders up to the last '/' of path; for "a/b/" all of them. */
 int mu_make_folders(const char *path, struct mu_err *err);
+/* Creates only the last of them; NOT_FOUND if its parent is missing. */
+int mu_make_folder(const char *path, struct mu_err *err);
 
 #endif

@@ -186,8 +186,7 @@ int shape_fractional_pool(struct mu_shape_ctx *c, struct mu_err *err)
 				       (double)ratio->fs[i]);
 	for (int i = 0; known && i < 4; i++)
 		if (c->in[0].dim[i] >= 0 && ratio && ratio->n == 4 && ratio->fs[i] >= 1)
-			c->out[0].dim[i] =
-			    (int64_t)((double)c->in[0].dim[i] / (double)ratio->fs[i]);
+			c->out[0].dim[i] = (int64_t)((float)c->in[0].dim[i] / ratio->fs[i]);
 	c->out[1] = c->out[2] = mu_pshape_unknown(1);
 	return 0;
 }

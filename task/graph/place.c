@@ -313,9 +313,12 @@ static int fail_no_device(struct place *p, const struct mu_node *n,
 	return mu_fail(p->err, MU_INVALID_ARGUMENT,
 		       "Cannot assign a device for operation %s: {{node %s}} was explicitly "
 		       "assigned to %s but available devices are [ %s ]. Make sure the device "
-		       "specification refers to a valid device.",
+		       "specification refers to a valid device.%s",
 		       n->name, n->name, *n->device ? n->device : requested.data,
-		       list.len ? list.data : "");
+		       list.len ? list.data : "",
+		       !p->has_gpu && strcmp(request->type, "GPU") == 0
+			   ? " The requested device appears to be a GPU, but CUDA is not enabled."
+			   : "");
 }
 
 /* Reports that the requested device exists but has no kernel for a member of group i. */

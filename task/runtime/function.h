@@ -14,7 +14,8 @@ struct caller {
 	pthread_mutex_t lock;
 	_Atomic bool stopped;
 	struct step *step; /* of the running call; NULL: none */
-	unsigned depth;    /* of dataset iterators that read each other */
+	/* of dataset iterators: how many read each other, how many of them ignore errors */
+	unsigned depth, ignoring;
 };
 void caller_init(struct caller *c);
 void caller_fini(struct caller *c);

@@ -75,8 +75,12 @@ static int resource_gather(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_TENSOR params = {0};
 
+	int64_t batch = args_attr_int(c->node, "batch_dims", 0);
+
 	MU_RETURN_IF_ERROR(variable_value(c, &params, err));
-	return gather_checked(c, &params, args_attr_int(c->node, "batch_dims", 0), err);
+	if (batch < 0)
+		return mu_invalid(err, "batch_dims is negative (%lld)", (long long)batch);
+	return gather_checked(c, &params, batch, err);
 }
 
 /* ---- GatherNd: the last dimension of indices is a position in params ---- */

@@ -11,7 +11,6 @@
 
 struct edge {
 	size_t prefix;                /* length of the key without "frame:iteration" */
-	enum mu_dtype dtype;          /* _Recv: what must arrive */
 	struct traffic_line *traffic; /* with the task at the other end; NULL: this task */
 	char key[];                   /* for 0:0 */
 };
@@ -30,7 +29,6 @@ static int edge_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 	mu_buf_printf(&key, "%s;%016llx;%s;%s;", from, (unsigned long long)incarnation, to, name);
 	struct edge *e = mu_xmalloc(sizeof *e + key.len + sizeof "0:0");
 	e->prefix = key.len;
-	e->dtype = MU_DT_INVALID;
 	e->traffic = NULL;
 	if (rt && !mu_device_same_task(from, to))
 		e->traffic =
@@ -38,17 +36,6 @@ static int edge_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 	memcpy(e->key, key.data, key.len);
 	memcpy(e->key + key.len, "0:0", sizeof "0:0");
 	*state = e;
-	return 0;
-}
-
-static int recv_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			struct mu_err *err)
-{
-	enum mu_dtype dtype;
-
-	MU_RETURN_IF_ERROR(mu_node_attr_type(n, "tensor_type", &dtype, err));
-	MU_RETURN_IF_ERROR(edge_prepare(n, rt, state, err));
-	((struct edge *)*state)->dtype = mu_dtype_base(dtype);
 	return 0;
 }
 
@@ -92,8 +79,6 @@ static int send_run(struct kernel_call *c, struct mu_err *err)
 static void recv_done(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
 {
 	struct kernel_call *c = arg;
-	const struct edge *e = c->state;
-	struct mu_err wrong;
 
 	if (err) {
 		kernel_finish(c, err);
@@ -102,13 +87,7 @@ static void recv_done(void *arg, const struct mu_err *err, struct mu_tensor *ten
 	if (dead) { /* of any declared type */
 		mu_tensor_unref(tensor);
 		kernel_out_dead(c, 0);
-	} else if (tensor->dtype != e->dtype) {
-		mu_invalid(&wrong, "%s has arrived where %s was expected for %s",
-			   mu_dtype_name(tensor->dtype), mu_dtype_name(e->dtype), e->key);
-		mu_tensor_unref(tensor);
-		kernel_finish(c, &wrong);
-		return;
-	} else {
+	} else { /* the executor checks the type */
 		sendrecv_count(c, mu_tensor_bytes(tensor), 0);
 		kernel_out_take(c, 0, *tensor);
 	}
@@ -124,6 +103,6 @@ static void recv_start(struct kernel_call *c)
 
 static const struct kernel rows[] = {
     {"_Send _HostSend", KERNEL_SEES_DEAD, .run = send_run, .prepare = edge_prepare},
-    {"_Recv _HostRecv", .start = recv_start, .prepare = recv_prepare},
+    {"_Recv _HostRecv", .start = recv_start, .prepare = edge_prepare},
 };
 KERNEL_TABLE(control_sendrecv, rows)

@@ -368,9 +368,11 @@ static int ignore_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 {
 	int rc;
 
+	it->caller->ignoring++;
 	do
 		rc = dataset_iterator_next(it->input, out, err);
 	while (rc < 0 && !caller_stopped(it->caller));
+	it->caller->ignoring--;
 	return rc;
 }
 

@@ -69,7 +69,8 @@ void files_close(struct dataset_iterator *it)
 	mu_buf_fini(&f->ahead);
 }
 
-/* Opens the next file: 1, or 0 behind the last. */
+/* Opens the next file: 1, or 0 behind the last.  A file that cannot be opened stays the next one,
+ * as in TensorFlow, unless errors are ignored: TensorFlow's ignore_errors never gets past it. */
 static int files_next_file(struct dataset_iterator *it, unsigned compression, struct mu_err *err)
 {
 	const struct dataset *d = it->d;
@@ -77,15 +78,16 @@ static int files_next_file(struct dataset_iterator *it, unsigned compression, st
 
 	if (f->at >= d->params[FILE_NAMES].shape.count)
 		return 0;
-	struct mu_span s = elems_span(&d->params[FILE_NAMES], f->at++);
+	struct mu_span s = elems_span(&d->params[FILE_NAMES], f->at);
 	f->name = mu_xstrndup(s.data, s.len);
 	int rc = mu_decompress_open(
 	    &f->file, f->name,
 	    compression ? elems_span(&d->params[compression], 0) : mu_span_of(""), err);
+	f->at += !rc || it->caller->ignoring;
 	if (!rc)
 		return 1;
 	if (rc == -MU_NOT_FOUND)
-		mu_fail(err, MU_NOT_FOUND, "%.150s; No such file or directory", f->name);
+		mu_fail(err, MU_NOT_FOUND, "%.600s; No such file or directory", f->name);
 	end_file(f);
 	return rc;
 }

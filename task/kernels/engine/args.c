@@ -46,13 +46,16 @@ int args_is_int(const struct kernel_call *c, unsigned i, struct mu_err *err)
 int args_ints(const struct kernel_call *c, unsigned i, int64_t *out, int max, int *n,
 	      struct mu_err *err)
 {
-	MU_RETURN_IF_ERROR(args_is_int(c, i, err));
+	bool is_int16 = i < c->n_in && kernel_in(c, i)->dtype == MU_INT16;
+
+	if (!is_int16)
+		MU_RETURN_IF_ERROR(args_is_int(c, i, err));
 	const struct mu_tensor *t = kernel_in(c, i);
 	if (t->shape.rank > 1 || t->shape.count > max)
 		return mu_invalid(err, "input %u must be a vector of at most %d, not shape %s", i,
 				  max, mu_shape_str(&t->shape));
 	for (int k = 0; k < (int)t->shape.count; k++)
-		out[k] = mu_tensor_int(t, k);
+		out[k] = is_int16 ? MU_DATA(int16_t, t)[k] : mu_tensor_int(t, k);
 	*n = (int)t->shape.count;
 	return 0;
 }

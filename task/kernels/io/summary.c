@@ -61,7 +61,8 @@ static int histogram_summary(struct kernel_call *c, struct mu_err *err)
 
 	if (tag->shape.rank || !convert_supports(MU_DOUBLE, values->dtype))
 		return mu_invalid(err, "tags must be scalar and values numbers");
-	MU_RETURN_IF_ERROR(summary_put_histogram(&b, elems_span(tag, 0), values, err));
+	MU_RETURN_IF_ERROR(
+	    summary_put_histogram(&b, c->node->name, elems_span(tag, 0), values, err));
 	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 

@@ -177,7 +177,7 @@ static int put_scalar(struct kernel_call *c, struct mu_err *err)
 	return summary_writer_put(c, &b, err);
 }
 
-int summary_put_histogram(struct mu_buf *summary, struct mu_span tag,
+int summary_put_histogram(struct mu_buf *summary, const char *name, struct mu_span tag,
 			  const struct mu_tensor *values, struct mu_err *err)
 {
 	MU_AUTO_TENSOR wide = {0};
@@ -187,8 +187,9 @@ int summary_put_histogram(struct mu_buf *summary, struct mu_span tag,
 	for (int64_t i = 0; i < wide.shape.count; i++) {
 		double v = MU_DATA(double, &wide)[i];
 		if (!isfinite(v))
-			return mu_invalid(err, "%s in summary histogram for: %.*s",
-					  isnan(v) ? "Nan" : "Infinity", (int)tag.len, tag.data);
+			return mu_invalid(
+			    err, "%s for: %s",
+			    isnan(v) ? "Nan in summary histogram" : "Infinity in Histogram", name);
 	}
 	mu_summary_histogram(summary, tag, wide.data, (size_t)wide.shape.count);
 	return 0;
@@ -200,7 +201,8 @@ static int put_histogram(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_BUF b = {0};
 
 	MU_RETURN_IF_ERROR(args_string(c, 2, &tag, err));
-	MU_RETURN_IF_ERROR(summary_put_histogram(&b, mu_span_of(tag), kernel_in(c, 3), err));
+	MU_RETURN_IF_ERROR(
+	    summary_put_histogram(&b, c->node->name, mu_span_of(tag), kernel_in(c, 3), err));
 	return summary_writer_put(c, &b, err);
 }
 

@@ -19,8 +19,9 @@ enum {
 
 /* Appends the tensor to the body of a Summary.Value. */
 void summary_put_tensor(struct mu_buf *value, const struct mu_tensor *t);
-/* Appends a histogram to the body of a Summary; values that are not finite are an error. */
-int summary_put_histogram(struct mu_buf *summary, struct mu_span tag,
+/* Appends a histogram to the body of a Summary; values that are not finite are an error, which
+ * says the node's name. */
+int summary_put_histogram(struct mu_buf *summary, const char *name, struct mu_span tag,
 			  const struct mu_tensor *values, struct mu_err *err);
 /* Writes the Summary for the step that is input 1 to the writer of input 0. */
 int summary_writer_put(struct kernel_call *c, const struct mu_buf *summary, struct mu_err *err);

@@ -23,7 +23,10 @@ int vocabulary_read(const struct kernel_call *c, unsigned in, struct mu_buf *b, 
 	MU_AUTO_FREE char *path = NULL;
 
 	MU_RETURN_IF_ERROR(args_string(c, in, &path, err));
-	return mu_buf_read_file(b, path, MAX_FILE_BYTES, err);
+	int rc = mu_buf_read_file(b, path, MAX_FILE_BYTES, err);
+	return rc == -MU_NOT_FOUND
+		   ? mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", path)
+		   : rc;
 }
 
 /* Column k of a line; false when it has not as many. */
@@ -39,19 +42,25 @@ static bool column(struct mu_span line, int64_t k, char by, struct mu_span *out)
 
 /* Element i of a tensor from what an index means on line i. */
 static int vocabulary_file_put(struct mu_tensor *t, int64_t i, struct mu_span line, int64_t index,
-			       char by, int64_t offset, struct mu_err *err)
+			       char by, int64_t offset, struct mu_span path, struct mu_err *err)
 {
 	struct mu_span text = line;
+	int64_t got = 1;
 
 	if (index == LINE_NUMBER) {
 		MU_DATA(int64_t, t)[i] = i + offset;
 		return 0;
 	}
-	if (index >= 0 && !column(line, index, by, &text))
+	if (index >= 0 && !column(line, index, by, &text)) {
+		for (size_t k = 0; k < line.len; k++)
+			got += line.data[k] == by;
 		return mu_invalid(
-		    err, "Invalid number of columns in line %lld (%.*s): expected at least %lld",
-		    (long long)i, (int)(line.len < 64 ? line.len : 64), line.data,
-		    (long long)index + 1);
+		    err,
+		    "Invalid number of columns in %.*s line %lld (%.*s) : expected at "
+		    "least %lld got %lld",
+		    (int)path.len, path.data, (long long)i, (int)(line.len < 64 ? line.len : 64),
+		    line.data, (long long)index + 1, (long long)got);
+	}
 	if (t->dtype == MU_STRING) {
 		mu_string_set(&MU_DATA(struct mu_string, t)[i], text.data, text.len);
 		return 0;
@@ -103,15 +112,15 @@ int vocabulary_pairs(const struct kernel_call *c, enum mu_dtype key, enum mu_dty
 	if (!at)
 		return mu_fail(err, MU_OUT_OF_RANGE, "%.*s is empty", (int)path.len, path.data);
 	if (most >= 0 && n < most)
-		return mu_invalid(err, "Invalid vocab_size: expected %lld but got %lld",
-				  (long long)most, (long long)n);
+		return mu_invalid(err, "Invalid vocab_size in %.*s: expected %lld but got %lld",
+				  (int)path.len, path.data, (long long)most, (long long)n);
 	struct mu_shape s = mu_shape_vec(n);
 	MU_RETURN_IF_ERROR(mu_tensor_new(&k, key, &s, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&v, value, &s, err));
 	at = 0;
 	for (int64_t i = 0; i < n && vocabulary_line(&text, &at, &line); i++)
-		if ((rc = vocabulary_file_put(&k, i, line, key_at, *by, offset, err)) ||
-		    (rc = vocabulary_file_put(&v, i, line, value_at, *by, offset, err)))
+		if ((rc = vocabulary_file_put(&k, i, line, key_at, *by, offset, path, err)) ||
+		    (rc = vocabulary_file_put(&v, i, line, value_at, *by, offset, path, err)))
 			return rc;
 	*keys = k;
 	*values = v;

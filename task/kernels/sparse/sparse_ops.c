@@ -73,6 +73,10 @@ static int out_of_bounds(const struct mu_tensor *indices, int64_t i, const struc
 	return sparse_out_of_bounds(i, position, shape->rank, shape->dim, err);
 }
 
+#define OUT_OF_ORDER                                                                               \
+	"out of order. Many sparse ops require sorted indices.\n    Use `tf.sparse.reorder` to "   \
+	"create a correctly ordered copy.\n\n"
+
 static int sparse_to_dense(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 0), *values = kernel_in(c, 2);
@@ -90,7 +94,7 @@ static int sparse_to_dense(struct kernel_call *c, struct mu_err *err)
 		if (at < 0)
 			return out_of_bounds(indices, i, &shape, check, err);
 		if (check && at <= before)
-			return bad_position(indices, i, at == before ? "repeated" : "out of order",
+			return bad_position(indices, i, at == before ? "repeated" : OUT_OF_ORDER,
 					    err);
 		before = at;
 		elems_copy(values->dtype, out->data, at, values->data, values->shape.rank ? i : 0,

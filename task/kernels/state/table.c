@@ -17,6 +17,7 @@
 #include "task/kernels/state/handles.h"
 #include "task/kernels/state/table.h"
 #include "task/kernels/text/keyed_hash.h"
+#include "task/kernels/text/tensor_text.h"
 
 struct table {
 	struct resource base;
@@ -306,14 +307,28 @@ static bool same_value(const struct table *t, int64_t at, const struct mu_tensor
 		      (const char *)values->data + (size_t)i * size, size) == 0;
 }
 
+static int fail_different_value(const struct table *t, int64_t at, const struct mu_tensor *keys,
+				const struct mu_tensor *values, int64_t i, struct mu_err *err)
+{
+	struct mu_tensor all = {.dtype = t->value, .data = t->values};
+	MU_AUTO_BUF b = {0};
+
+	mu_buf_puts(&b, "HashTable has different value for same key. Key ");
+	tensor_text_element(&b, keys, i);
+	mu_buf_puts(&b, " has ");
+	tensor_text_element(&b, &all, at * t->row);
+	mu_buf_puts(&b, " and trying to add value ");
+	tensor_text_element(&b, values, i * t->row);
+	return mu_fail(err, MU_FAILED_PRECONDITION, "%.900s", b.data);
+}
+
 static int store_new(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
 		     struct mu_err *err)
 {
 	for (int64_t i = 0; i < count_keys(t, keys); i++) {
 		int64_t at = table_find(t, table_key_of(t, keys, i));
 		if (at >= 0 && !same_value(t, at, values, i))
-			return mu_fail(err, MU_FAILED_PRECONDITION,
-				       "HashTable has different value for same key.");
+			return fail_different_value(t, at, keys, values, i, err);
 		if (at < 0)
 			MU_RETURN_IF_ERROR(store(t, table_key_of(t, keys, i), values, i, err));
 	}
@@ -533,7 +548,7 @@ static int table_size_of(struct kernel_call *c, struct mu_err *err)
 	LOCKED_TABLE *t = NULL;
 
 	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
-	int64_t count = (int64_t)t->rows.count;
+	int64_t count = t->filled || t->is_mutable ? (int64_t)t->rows.count : 0;
 	return kernel_out_value(c, 0, MU_INT64, &count, err);
 }
 

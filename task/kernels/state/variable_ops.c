@@ -334,6 +334,9 @@ static int count_up_to(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *value = vs.t[0];
 	if ((value->dtype != MU_INT32 && value->dtype != MU_INT64) || value->shape.rank)
 		return mu_invalid(err, "input is not a scalar: %s", mu_shape_str(&value->shape));
+	if (value->dtype == MU_INT32 && limit != (int32_t)limit)
+		return mu_invalid(err, "Attr limit has value %lld out of range for an int32",
+				  (long long)limit);
 	if (mu_tensor_int(value, 0) >= limit)
 		return mu_fail(err, MU_OUT_OF_RANGE, "Reached limit of %lld", (long long)limit);
 	MU_RETURN_IF_ERROR(mu_tensor_copy(&before, value, err));

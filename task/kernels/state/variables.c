@@ -106,6 +106,29 @@ static bool is_accessible(const struct kernel_call *c, struct variable *v)
 	return !there;
 }
 
+#define MISSING "Resource %s/%s/N10tensorflow3VarE does not exist."
+
+/* The codes are TensorFlow's. */
+static int fail_missing(const struct kernel_call *c, const struct mu_handle *h, struct mu_err *err)
+{
+	const char *op = c->node->op;
+	const char *container =
+	    h->container && *h->container ? h->container : resources_default(c->runtime->resources);
+
+	if (strcmp(op, "ReadVariableOp") == 0)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "Could not find variable %s. This could mean that the variable has "
+			       "been deleted. In TF1, it can also mean the variable is "
+			       "uninitialized. Debug info: container=%s, status error "
+			       "message=" MISSING,
+			       h->name, container, container, h->name);
+	if (strncmp(op, "ResourceApply", strlen("ResourceApply")) == 0 ||
+	    strncmp(op, "ResourceSparseApply", strlen("ResourceSparseApply")) == 0)
+		return mu_fail(err, MU_INTERNAL, "Invalid variable reference. " MISSING, container,
+			       h->name);
+	return mu_fail(err, MU_NOT_FOUND, MISSING, container, h->name);
+}
+
 int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, struct mu_err *err)
 {
 	const struct mu_handle *h;
@@ -122,17 +145,8 @@ int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, 
 	if (!h->type_name || strcmp(h->type_name, variable_type.name) == 0)
 		rc = resources_find(c->runtime->resources, h->container ? h->container : "",
 				    h->name, &variable_type, &r, err);
-	if (rc == -MU_NOT_FOUND) {
-		const char *container = h->container && *h->container
-					    ? h->container
-					    : resources_default(c->runtime->resources);
-		return mu_fail(err, MU_FAILED_PRECONDITION,
-			       "Could not find variable %s. This could mean that the variable has "
-			       "been deleted. In TF1, it can also mean the variable is "
-			       "uninitialized. Debug info: container=%s, status error "
-			       "message=Resource %s/%s/N10tensorflow3VarE does not exist.",
-			       h->name, container, container, h->name);
-	}
+	if (rc == -MU_NOT_FOUND)
+		return fail_missing(c, h, err);
 	if (!rc && !is_accessible(c, MU_CONTAINER(r, struct variable, base))) {
 		resource_unref(r);
 		return mu_fail(err, MU_UNIMPLEMENTED,
