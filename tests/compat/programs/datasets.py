@@ -45,6 +45,9 @@ def pipelines():
     yield "concatenate", data.range(2).concatenate(data.range(5, 7))
     yield "shard", r.shard(4, 1)
     yield "cache", data.range(4).map(lambda x: x * x).cache().repeat(2)
+    yield "cache that is not filled", data.range(9).shuffle(9, seed=3).cache().take(3).repeat(2)
+    kept = data.range(9).shuffle(9, seed=3).cache()
+    yield "two uses of a cache", kept.take(3).concatenate(kept)
     yield "flat map", data.range(4).flat_map(lambda x: data.range(x))
     yield "interleave", data.range(1, 5).interleave(
         lambda x: data.from_tensors(x).repeat(3), cycle_length=2, block_length=2)

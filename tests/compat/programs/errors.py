@@ -95,6 +95,36 @@ with tf.Session(TARGET) as sess:
     for name, (op, p, value) in texts.items():
         case(name, lambda: run(sess, op, [(p, value)]))
 
+raw = tf.raw_ops
+missing = lambda: raw.VarHandleOp(dtype=tf.float32, shape=[2], shared_name="missing")
+missing_ops = {
+    "read": lambda: raw.ReadVariableOp(resource=missing(), dtype=tf.float32),
+    "addition": lambda: raw.AssignAddVariableOp(resource=missing(), value=[1.0, 2.0]),
+    "gather": lambda: raw.ResourceGather(resource=missing(), indices=[0], dtype=tf.float32),
+    "scatter": lambda: raw.ResourceScatterAdd(resource=missing(), indices=[0], updates=[1.0]),
+    "shape": lambda: raw.VariableShape(input=missing()),
+}
+table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b", "a"], [1, 2, 3]), -1)
+size = table.size()
+lines = tf.data.make_initializable_iterator(tf.data.TextLineDataset(["/nonexistent/lines"]))
+line = lines.get_next()
+with tf.Session(TARGET) as sess:
+    run(sess, tf.assign(tf.Variable(1.0), 2.0).op)  # the container exists
+    run(sess, raw.AssignVariableOp(resource=raw.VarHandleOp(dtype=tf.float32, shape=[], shared_name="there"), value=1.0))
+    for name, op in missing_ops.items():
+        case("missing variable: " + name, lambda: run(sess, op()))
+    update = raw.ResourceApplyGradientDescent(var=missing(), alpha=0.1, delta=[1.0, 2.0])
+    case("missing variable: optimizer", lambda: run(sess, update))
+    case("checkpoint below a missing folder", lambda: run(sess, raw.SaveV2(
+        prefix="/nonexistent/folder/model", tensor_names=["t"], shape_and_slices=[""], tensors=[1.0])))
+    case("table with two values of a key", lambda: run(sess, table.initializer))
+    results["entries of that table"] = ["OK", str(sess.run(size))]
+    run(sess, lines.initializer)
+    for i in range(3):
+        case(f"missing file, time {i}", lambda: run(sess, line))
+    for value in (np.nan, np.inf):
+        case(f"histogram of {value}", lambda: run(sess, raw.HistogramSummary(tag="tag", values=[value])))
+
 for device in ("/job:ps/task:7", "/job:nobody/task:0", "/device:GPU:0"):
     with tf.Graph().as_default() as graph, tf.device(device):
         c = tf.constant(1.0, name="c")
