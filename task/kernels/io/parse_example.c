@@ -29,6 +29,8 @@ static int read_batch_request(struct kernel_call *c, struct features *f, bool v2
 		int64_t dense = args_attr_int(c->node, "Ndense", -1);
 		if (sparse < 0 || dense < 0 || sparse + dense + 2 > c->n_in)
 			return mu_invalid(err, "Nsparse and Ndense are wrong");
+		if ((uint64_t)dense != mu_node_attr(c->node, "Tdense")->n)
+			return mu_invalid(err, "len(dense_keys) != len(dense_types)");
 		given[FEATURE_SPARSE] = (unsigned)sparse;
 		given[FEATURE_DENSE] = (unsigned)dense;
 		given[FEATURE_RAGGED] = 0;

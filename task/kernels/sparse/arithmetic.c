@@ -170,6 +170,8 @@ static int dense_cwise(struct kernel_call *c, enum binary_op op, struct mu_err *
 	struct sparse s;
 
 	MU_RETURN_IF_ERROR(sparse_in(c, 0, &s, err));
+	if (!s.shape.rank)
+		return mu_invalid(err, "The shape argument requires at least one element.");
 	int skip = s.shape.rank - dense->shape.rank;
 	bool fits = skip >= 0;
 	for (int d = 0; fits && d < dense->shape.rank; d++) {

@@ -74,7 +74,7 @@ static wide power_of(wide x, wide y)
 	ROW(Xlog1py, x == 0 ? 0 : x * log1p_of(y))                                                 \
 	ROW(SigmoidGrad, y *x *(1 - x))                                                            \
 	ROW(TanhGrad, y *(1 - x * x))                                                              \
-	ROW(SqrtGrad, 0.5 * y / conj(x))                                                           \
+	ROW(SqrtGrad, y == 0 ? 0 : 0.5 * y / conj(x))                                              \
 	ROW(RsqrtGrad, -0.5 * y * conj(x) * conj(x) * conj(x))                                     \
 	ROW(ReciprocalGrad, -conj(x) * y * conj(x))                                                \
 	ROW(InvGrad, -conj(x) * y * conj(x))
