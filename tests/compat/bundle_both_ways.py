@@ -52,7 +52,7 @@ def equal(got, want, what):
 
 
 # Ours, read by TensorFlow.
-ours = f"{tmp}/deep/er/ours-7"
+ours = f"{tmp}/deep/ours-7"
 run("write", ours)
 reader = tf.train.load_checkpoint(ours)
 shapes = reader.get_variable_to_shape_map()

@@ -78,8 +78,8 @@ static void bundle__written__reads_back_sorted_by_name(void **state)
 	MU_AUTO_TENSOR t = {0};
 	MU_AUTO_TENSOR s = {0};
 
-	write_small(in_folder("deep/er/b"));
-	assert_ok(mu_bundle_open(&r, in_folder("deep/er/b"), &err), &err);
+	write_small(in_folder("new/b"));
+	assert_ok(mu_bundle_open(&r, in_folder("new/b"), &err), &err);
 	assert_int_equal(mu_bundle_count(r), 3);
 	assert_string_equal(mu_bundle_entry(r, 0)->name, "a/word");
 	assert_int_equal(mu_bundle_find(r, "w/matrix")->size, 48);
@@ -89,6 +89,14 @@ static void bundle__written__reads_back_sorted_by_name(void **state)
 	assert_true(MU_DATA(float, &t)[11] == 11);
 	assert_ok(mu_bundle_read(r, "a/word", &s, &err), &err);
 	assert_memory_equal(MU_DATA(struct mu_string, &s)->data, "hello", 5);
+}
+
+static void bundle__below_a_missing_folder__is_not_found(void **state)
+{
+	struct mu_bundle_writer *w;
+
+	assert_fails(mu_bundle_create(&w, in_folder("none/new/b"), &err), &err, MU_NOT_FOUND,
+		     "none/new; No such file or directory");
 }
 
 static void bundle__of_objects__has_those_that_are_bytes(void **state)
@@ -462,6 +470,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(bundle__written__reads_back_sorted_by_name),
+	    cmocka_unit_test(bundle__below_a_missing_folder__is_not_found),
 	    cmocka_unit_test(bundle__of_objects__has_those_that_are_bytes),
 	    cmocka_unit_test(bundle__asked_for_what_it_has_not__says_so),
 	    cmocka_unit_test(bundle__with_any_bit_flipped__is_never_read_as_good),
