@@ -25,7 +25,9 @@ struct mu_timer {
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool running, ending;
-	int64_t until; /* wake-up time of the thread, no later than the time of `first` */
+	bool frees_itself; /* an entry's function has freed the timer: the thread does when it ends
+			    */
+	int64_t until;     /* wake-up time of the thread, no later than the time of `first` */
 	struct entry *first;
 	uint64_t last_id;
 };
@@ -38,6 +40,17 @@ struct mu_timer *mu_timer_new(void)
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->changed, NULL);
 	return t;
+}
+
+static void destroy(struct mu_timer *t)
+{
+	for (struct entry *e = t->first, *next; e; e = next) {
+		next = e->next;
+		free(e);
+	}
+	pthread_mutex_destroy(&t->lock);
+	pthread_cond_destroy(&t->changed);
+	free(t);
 }
 
 static void *timer_thread(void *arg)
@@ -61,7 +74,10 @@ static void *timer_thread(void *arg)
 			t->until = e ? e->when : INT64_MAX;
 		mu_cond_wait_until(&t->changed, &t->lock, t->until);
 	}
+	bool frees_itself = t->frees_itself;
 	pthread_mutex_unlock(&t->lock);
+	if (frees_itself)
+		destroy(t);
 	return NULL;
 }
 
@@ -109,15 +125,14 @@ void mu_timer_free(struct mu_timer *t)
 		return;
 	pthread_mutex_lock(&t->lock);
 	t->ending = true;
+	t->frees_itself = t->running && pthread_equal(t->thread, pthread_self());
 	pthread_cond_signal(&t->changed);
 	pthread_mutex_unlock(&t->lock);
+	if (t->frees_itself) { /* the thread is this one, so nothing has changed */
+		pthread_detach(t->thread);
+		return;
+	}
 	if (t->running)
 		pthread_join(t->thread, NULL);
-	for (struct entry *e = t->first, *next; e; e = next) {
-		next = e->next;
-		free(e);
-	}
-	pthread_mutex_destroy(&t->lock);
-	pthread_cond_destroy(&t->changed);
-	free(t);
+	destroy(t);
 }

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -127,6 +128,23 @@ static void timers__cancelled_in_time__do_not_wake_the_thread(void **state)
 	mu_timer_free(t);
 }
 
+static void free_and_fire(void *arg)
+{
+	mu_timer_free(arg);
+	fire(NULL);
+}
+
+static void timer__freed_by_its_own_entry__ends_its_thread(void **state)
+{
+	struct mu_timer *t = mu_timer_new();
+
+	n_fired = 0;
+	mu_timer_add(t, LONG_MS, fire, NULL);
+	mu_timer_add(t, 0, free_and_fire, t);
+	wait_for(1);
+	WAIT_UNTIL(tgkill(getpid(), thread, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +152,7 @@ int main(void)
 	    cmocka_unit_test(timer__after_the_one_before_it_was_cancelled__fires),
 	    cmocka_unit_test(timer__due_before_what_is_waited_for__fires_in_time),
 	    cmocka_unit_test(timers__cancelled_in_time__do_not_wake_the_thread),
+	    cmocka_unit_test(timer__freed_by_its_own_entry__ends_its_thread),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,9 +73,8 @@ static int conditional(struct kernel_call *c, struct mu_err *err)
 
 	if (strcmp(how, "MEAN") != 0 && strcmp(how, "SUM") != 0)
 		return mu_invalid(err, "reduction_type must be MEAN or SUM, not %s", how);
-	if (!sum_supports_type(t))
-		return mu_fail(err, MU_UNIMPLEMENTED, "no accumulators for type %s",
-			       mu_dtype_name(t));
+	if (t != MU_HALF && t != MU_FLOAT && t != MU_DOUBLE)
+		return args_no_kernel(c, t, err);
 	int rc;
 
 	MU_RETURN_IF_ERROR(

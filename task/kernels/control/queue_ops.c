@@ -221,6 +221,8 @@ static int queue_push_one(struct transfer *t, struct mu_err *err)
 	return rc;
 }
 
+enum { MAX_ELEMENTS = 1 << 22 }; /* of a queue without a capacity: they may be empty */
+
 static bool enqueue_try(struct waiter *w)
 {
 	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
@@ -230,9 +232,19 @@ static bool enqueue_try(struct waiter *w)
 			w->owner->name);
 		return true;
 	}
-	for (; t->done < t->want && queue_free_slots(t->q) > 0; t->done++, w->made_progress = true)
+	for (; t->done < t->want && queue_free_slots(t->q) > 0;
+	     t->done++, w->made_progress = true) {
+		if (kernel_check_cancelled(w->c, &w->err))
+			return true;
+		if (t->q->spec.capacity < 0 && t->q->count >= MAX_ELEMENTS) {
+			mu_fail(&w->err, MU_RESOURCE_EXHAUSTED,
+				"the queue '%s' has %d elements; give it a capacity",
+				w->owner->name, MAX_ELEMENTS);
+			return true;
+		}
 		if (queue_push_one(t, &w->err))
 			return true;
+	}
 	return t->done == t->want;
 }
 

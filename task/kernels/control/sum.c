@@ -4,7 +4,7 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/gpu_table.h"
 
-bool sum_supports_type(enum mu_dtype t)
+static bool sum_supports_type(enum mu_dtype t)
 {
 	return (unsigned)t < MU_DT_COUNT &&
 	       (loops->binary[BIN_AddV2][t] || mu_dtype_is_16_bit_float(t));

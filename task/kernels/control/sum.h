@@ -9,8 +9,6 @@
 /* *sum += t, in place if no other tensor shares the buffer; an unset sum becomes t. */
 int sum_add(struct mu_tensor *sum, const struct mu_tensor *t, struct mu_err *err);
 
-/* True if tensors of this type have sums on the CPU. */
-bool sum_supports_type(enum mu_dtype t);
 /* Runs the loop of `op`, for half and bfloat16 in float.  form is BOTH_RUN or RIGHT_SCALAR. */
 void sum_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, const void *b,
 		int64_t n, enum binary_form form);

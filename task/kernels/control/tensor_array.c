@@ -438,11 +438,11 @@ static int tensor_array_join(struct kernel_call *c, const struct held_tensors *p
 		memcpy(tail.dim, s->dim + skip, (size_t)tail.rank * sizeof *tail.dim);
 	}
 	if (tail.rank < 0)
-		return mu_invalid(err,
-				  "TensorArray has size zero, but element shape %s is not fully "
-				  "defined. Currently only static shapes are supported when "
-				  "packing zero-size TensorArrays.",
-				  mu_pshape_str(&tail));
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "TensorArray has size zero, but element shape %s is not fully "
+			       "defined. Currently only static shapes are supported when "
+			       "packing zero-size TensorArrays.",
+			       mu_pshape_str(&tail));
 	MU_RETURN_IF_ERROR(mu_shape_push(&shape, first, err));
 	MU_RETURN_IF_ERROR(mu_shape_append(&shape, tail.rank, tail.dim, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, t, &shape, out, err));

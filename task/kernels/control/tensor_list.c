@@ -75,7 +75,10 @@ static int item_zeros(struct mu_tensor *t, const struct mu_tensor *like, struct 
 /* An element that is not there yet stays so. */
 static int list_zeros(const struct mu_object *o, struct mu_object **out, struct mu_err *err)
 {
-	struct list *l = list_copy(MU_CONTAINER(o, const struct list, object));
+	const struct list *from = MU_CONTAINER(o, const struct list, object);
+
+	MU_RETURN_IF_ERROR(variant_count(from->n, err));
+	struct list *l = list_copy(from);
 	int rc = 0;
 
 	for (int64_t i = 0; i < l->n && !rc; i++) {
@@ -100,7 +103,10 @@ static int list_add(const struct mu_object *a, const struct mu_object *b, struct
 		    struct mu_err *err)
 {
 	const struct list *y = MU_CONTAINER(b, const struct list, object);
-	struct list *l = list_copy(MU_CONTAINER(a, const struct list, object));
+	const struct list *x = MU_CONTAINER(a, const struct list, object);
+
+	MU_RETURN_IF_ERROR(variant_count(x->n, err));
+	struct list *l = list_copy(x);
 	int rc = 0;
 
 	if (l->n != y->n || l->type != y->type)

@@ -41,6 +41,14 @@ static int need_rows(const struct mu_tensor *t, struct mu_err *err)
 	return 0;
 }
 
+static int check_length(int64_t n, struct mu_err *err)
+{
+	return n <= MAX_LIST
+		   ? 0
+		   : mu_fail(err, MU_RESOURCE_EXHAUSTED, "a list of %lld tensors, more than %d",
+			     (long long)n, MAX_LIST);
+}
+
 static int from_tensor(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
@@ -48,6 +56,7 @@ static int from_tensor(struct kernel_call *c, struct mu_err *err)
 	int rc = 0;
 
 	MU_RETURN_IF_ERROR(need_rows(t, err));
+	MU_RETURN_IF_ERROR(check_length(t->shape.dim[0], err));
 	MU_RETURN_IF_ERROR(list_element_shape(c, 1, &shape, err));
 	struct mu_shape row = mu_shape_scalar();
 	if (t->shape.dim[0] && (rc = mu_shape_set(&row, t->shape.rank - 1, t->shape.dim + 1, err)))
@@ -71,6 +80,7 @@ static int tensor_list_split(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(need_rows(t, err));
 	MU_RETURN_IF_ERROR(list_element_shape(c, 1, &shape, err));
 	MU_RETURN_IF_ERROR(args_rank(c, 2, 1, err));
+	MU_RETURN_IF_ERROR(check_length(lengths->shape.count, err));
 	struct list *l = list_new(t->dtype, &shape, lengths->shape.count);
 	for (int64_t i = 0; i < l->n && !rc; i++) {
 		int64_t n = mu_tensor_int(lengths, i);
@@ -267,14 +277,18 @@ static int tensor_list_resize(struct kernel_call *c, struct mu_err *err)
 	return list_output(c, l, rc, err);
 }
 
-/* Rows of `values` to the places that `indices` name. */
-static int put_rows(struct kernel_call *c, struct list *l, const struct mu_tensor *values,
-		    const struct mu_tensor *indices, struct mu_err *err)
+/* Rows of `values` to the places that `indices` name.  grows: the list gets as long as they need.
+ */
+static int put_rows(struct kernel_call *c, struct list *l, bool grows,
+		    const struct mu_tensor *values, const struct mu_tensor *indices,
+		    struct mu_err *err)
 {
 	int rc = need_rows(values, err);
 
-	if (!rc && values->shape.dim[0] < indices->shape.count)
-		return mu_invalid(err, "Invalid shapes: %lld indices for %lld rows",
+	if (!rc && values->shape.dim[0] != indices->shape.count)
+		return mu_invalid(err,
+				  "Invalid number of rows in input tensor. Expected: %lld Actual: "
+				  "%lld",
 				  (long long)indices->shape.count, (long long)values->shape.dim[0]);
 	for (int64_t k = 0; k < indices->shape.count && !rc; k++) {
 		int64_t at = mu_tensor_int(indices, k);
@@ -282,6 +296,11 @@ static int put_rows(struct kernel_call *c, struct list *l, const struct mu_tenso
 		if (at < 0 || at >= MAX_LIST)
 			return mu_invalid(err,
 					  "Indices in TensorListScatter must all be non-negative.");
+		if (at >= l->n && !grows)
+			return mu_invalid(err,
+					  "TensorListScatter: Trying to scatter at index %lld in "
+					  "list with size %lld",
+					  (long long)at, (long long)l->n);
 		if (at >= l->n)
 			list_set_length(l, at + 1);
 		if ((rc = move_rows_out(c, values, k, 1, true, &t, err)))
@@ -298,7 +317,7 @@ static int scatter_into(struct kernel_call *c, struct mu_err *err)
 	struct list *l;
 
 	MU_RETURN_IF_ERROR(list_get_mutable(c, &l, err));
-	return list_output(c, l, put_rows(c, l, kernel_in(c, 1), kernel_in(c, 2), err), err);
+	return list_output(c, l, put_rows(c, l, true, kernel_in(c, 1), kernel_in(c, 2), err), err);
 }
 
 /* tensor, indices, element_shape [, num_elements] */
@@ -314,7 +333,7 @@ static int tensor_list_scatter(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "TensorListScatter expects num_elements >= -1, found: %lld",
 				  (long long)n);
 	struct list *l = list_new(kernel_in(c, 0)->dtype, &shape, n < 0 ? 0 : n);
-	return list_output(c, l, put_rows(c, l, kernel_in(c, 0), kernel_in(c, 1), err), err);
+	return list_output(c, l, put_rows(c, l, n < 0, kernel_in(c, 0), kernel_in(c, 1), err), err);
 }
 
 /* ---- reading ---- */

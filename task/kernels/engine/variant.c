@@ -98,17 +98,16 @@ static int fail_unsupported(const struct mu_object *o, const char *op, struct mu
 
 /* A client may nest objects as deep, and share one as often, as it likes.  The outermost call of a
  * thread counts. */
-enum { MAX_NESTING = 1000, MAX_OBJECTS = 1 << 22 };
+enum { MAX_NESTING = 1000, MAX_OBJECTS = 1 << 23 };
 static _Thread_local int64_t nesting, objects;
 
-static int begin_objects(int64_t n, struct mu_err *err)
+int variant_count(int64_t n, struct mu_err *err)
 {
 	objects = nesting ? objects + n : n;
 	if (nesting == MAX_NESTING || objects > MAX_OBJECTS)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			       "variants are nested over %d deep or hold over %d objects",
 			       MAX_NESTING, MAX_OBJECTS);
-	nesting++;
 	return 0;
 }
 
@@ -116,7 +115,8 @@ int variant_zeros(struct mu_tensor *out, const struct mu_tensor *t, struct mu_er
 {
 	MU_AUTO_TENSOR z = {0};
 
-	MU_RETURN_IF_ERROR(begin_objects(t->shape.count, err));
+	MU_RETURN_IF_ERROR(variant_count(t->shape.count, err));
+	nesting++;
 	int rc = mu_tensor_new(&z, MU_VARIANT, &t->shape, err);
 	for (int64_t i = 0; i < t->shape.count && !rc; i++) {
 		const struct mu_object *o = MU_DATA(struct mu_object *, t)[i];
@@ -138,7 +138,8 @@ int variant_add(struct mu_tensor *out, const struct mu_tensor *a, const struct m
 	if (!mu_shape_eq(&a->shape, &b->shape))
 		return mu_invalid(err, "Shape mismatch: expected %s, got %s",
 				  mu_shape_str(&a->shape), mu_shape_str(&b->shape));
-	MU_RETURN_IF_ERROR(begin_objects(a->shape.count, err));
+	MU_RETURN_IF_ERROR(variant_count(a->shape.count, err));
+	nesting++;
 	int rc = mu_tensor_new(&sum, MU_VARIANT, &a->shape, err);
 	for (int64_t i = 0; i < a->shape.count && !rc; i++) {
 		const struct mu_object *x = MU_DATA(struct mu_object *, a)[i];

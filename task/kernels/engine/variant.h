@@ -22,6 +22,8 @@ int variant_box_ragged(const struct mu_tensor *parts, unsigned n, struct mu_obje
 /* True if input i is the only reference to its object, which may then be changed and returned. */
 bool variant_is_sole(const struct kernel_call *c, unsigned i);
 
+/* Counts n objects or parts of them that ZerosLike or AddN copies; too many are an error. */
+int variant_count(int64_t n, struct mu_err *err);
 /* Element by element what ZerosLike and AddN of two mean for the objects in them. */
 int variant_zeros(struct mu_tensor *out, const struct mu_tensor *t, struct mu_err *err);
 int variant_add(struct mu_tensor *out, const struct mu_tensor *a, const struct mu_tensor *b,

@@ -346,7 +346,9 @@ static int beam_search(struct kernel_call *c, struct mu_err *err)
 		return fail_no_memory(err);
 	memset(b.child, 0xff, (size_t)s.classes * sizeof *b.child);
 	for (int64_t i = 0; i < s.batch; i++)
-		if (!search_sequence(&b, i))
+		if ((rc = kernel_check_cancelled(c, err)))
+			return rc;
+		else if (!search_sequence(&b, i))
 			return fail_no_memory(err);
 		else if ((rc = take_top_paths(&b, i, top, merge, &f, scores, err)))
 			return rc;

@@ -118,13 +118,15 @@ struct pair {
 	int64_t i, n, k, m; /* entries [i, i + n) of a and [k, k + m) of b */
 };
 
-/* The Levenshtein distance. */
-static int64_t distance(const struct pair *p, int64_t *row)
+/* The Levenshtein distance is then in row[p->m]. */
+static int find_distance(struct kernel_call *c, const struct pair *p, int64_t *row,
+			 struct mu_err *err)
 {
 	for (int64_t y = 0; y <= p->m; y++)
 		row[y] = y;
 	for (int64_t x = 1; x <= p->n; x++) {
 		int64_t corner = row[0];
+		MU_RETURN_IF_ERROR(kernel_check_cancelled(c, err));
 		row[0] = x;
 		for (int64_t y = 1; y <= p->m; y++) {
 			bool same = mu_span_eq(elems_bytes(p->a->values, p->i + x - 1),
@@ -136,7 +138,7 @@ static int64_t distance(const struct pair *p, int64_t *row)
 			row[y] = least;
 		}
 	}
-	return row[p->m];
+	return 0;
 }
 
 static int decode_sequence_in_order(const struct sparse *s, const struct mu_shape *shape,
@@ -202,7 +204,8 @@ static int edit_distance(struct kernel_call *c, struct mu_err *err)
 		int64_t at = x < y ? x : y;
 		p.n = run_of(&a, p.i, at, &shape);
 		p.m = run_of(&b, p.k, at, &shape);
-		float d = (float)distance(&p, row);
+		MU_RETURN_IF_ERROR(find_distance(c, &p, row, err));
+		float d = (float)row[p.m];
 		MU_DATA(float, out)[at] = !normal ? d : p.m ? d / (float)p.m : INFINITY;
 	}
 	return 0;
