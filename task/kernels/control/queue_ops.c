@@ -297,12 +297,12 @@ static bool fail_insufficient(struct transfer *t)
 {
 	int64_t missing = t->want - t->done;
 
-	return_taken_elements(&t->w);
 	mu_fail(&t->w.err, MU_OUT_OF_RANGE,
 		"%s '%s' is closed and has insufficient elements (requested %lld, current size "
 		"%lld)",
 		t->many ? t->q->spec.kind : inherited_kind(t->q), t->w.owner->name,
 		(long long)missing, (long long)t->q->count);
+	return_taken_elements(&t->w);
 	return true;
 }
 

@@ -122,6 +122,11 @@ with tf.Session(TARGET) as sess:
     run(sess, lines.initializer)
     for i in range(3):
         case(f"missing file, time {i}", lambda: run(sess, line))
+    scatter = lambda rows, indices, n: raw.TensorListLength(input_handle=raw.TensorListScatterV2(
+        tensor=tf.zeros([rows]), indices=indices, element_shape=tf.constant([], tf.int32), num_elements=n))
+    case("list scatter beyond its size", lambda: run(sess, scatter(2, [3, 0], 2)))
+    case("list scatter of too many rows", lambda: run(sess, scatter(2, [0], 2)))
+    case("list scatter that sets the size", lambda: run(sess, scatter(2, [3, 0], -1)))
     for value in (np.nan, np.inf):
         case(f"histogram of {value}", lambda: run(sess, raw.HistogramSummary(tag="tag", values=[value])))
 
