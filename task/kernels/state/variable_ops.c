@@ -186,7 +186,7 @@ static int var_is_initialized(struct kernel_call *c, struct mu_err *err)
 	struct mu_err absent;
 	int rc = variable_in(c, 0, &v, &absent);
 
-	if (rc == -MU_FAILED_PRECONDITION)
+	if (rc == -MU_NOT_FOUND)
 		return put_bool(c, false, err);
 	if (rc)
 		return mu_fail(err, absent.code, "%s", absent.msg);
