@@ -30,7 +30,8 @@ def table(contrib):
     for path in sorted(p for p in (ROOT / "lib/ops").glob("ops_*.def") if (p.stem in OF_1_15) == contrib):
         for name, inputs, outputs, attrs, rest in ROW.findall(path.read_text()):
             shapeless = [re.sub(r"\[[^]]*\]", "", text(args)) for args in (inputs, outputs)]
-            rows[name] = [w.split(" ") if w else [] for w in (*shapeless, text(attrs))] + ["STATEFUL" in rest]
+            kinds = re.sub(r":(list\()?int32\b", r":\1int", text(attrs))  # of TensorFlow's kernel, not of its definition
+            rows[name] = [w.split(" ") if w else [] for w in (*shapeless, kinds)] + ["STATEFUL" in rest]
     return rows
 
 
