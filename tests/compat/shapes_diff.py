@@ -211,7 +211,7 @@ def difference(want, got):
         return None, ""
     if want[0]:
         return "accepts", f"ours accepts, TensorFlow: {want[0][:200]}"
-    if got[0].startswith("Attr ") and "out of range for an int32" in got[0]:
+    if got[0] and got[0].startswith("Attr ") and "out of range for an int32" in got[0]:
         return None, ""  # TensorFlow's kernel refuses it
     if got[0]:
         return "refuses", f"ours refuses: {got[0][:200]}; TensorFlow: {want[1]}"
@@ -281,7 +281,7 @@ def run(rows, a):
         seed += 1
     print(f"{done} cases, {count['FAIL']} failed, {count['accepted']} accepted differences, {count['refused']} that both refuse, "
           f"{count['undrawn']} not drawn, {count['end']} that end TensorFlow")
-    return 1 if count["FAIL"] else 0
+    return 1 if count["FAIL"] or count["end"] > done / 100 else 0  # more ends than these are a fault of this program
 
 
 def main():
