@@ -199,8 +199,7 @@ static int read_slot(struct dataset_iterator *it, struct slot *t, struct seriali
 		free(of);
 		return rc;
 	}
-	for (unsigned i = 0; i < n; i++)
-		in[i] = mu_tensor_ref(&of[i]);
+	element_ref(in, of, n);
 	if ((rc = dataset_apply(it, 0, in, n, &made, 1, err))) {
 		element_drop(of, n);
 		free(of);
@@ -257,8 +256,7 @@ static int states_open(struct dataset_iterator *it, struct mu_err *err)
 	struct states *s = it->state;
 
 	s->t = MU_NEW_ARRAY(struct mu_tensor, it->d->n_params_before_captured + 1);
-	for (unsigned i = 0; i < it->d->n_params_before_captured; i++)
-		s->t[i] = mu_tensor_ref(&it->d->params[i]);
+	element_ref(s->t, it->d->params, it->d->n_params_before_captured);
 	return dataset_iterator_open_input(it, err);
 }
 
@@ -304,8 +302,7 @@ static int scan_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 
 	if (rc <= 0)
 		return rc;
-	for (unsigned i = 0; i < n; i++)
-		in[i] = mu_tensor_ref(&s->t[i]);
+	element_ref(in, s->t, n);
 	rc = dataset_apply(it, 0, in, n_in, made, n_made, err);
 	if (rc)
 		return rc == -MU_OUT_OF_RANGE ? dataset_function_ended(it, err) : rc;

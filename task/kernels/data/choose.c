@@ -290,8 +290,7 @@ static int rebatch_take(struct dataset_iterator *it, struct rebatch *b, struct m
 static int batch_without_rows(const struct dataset_iterator *it, const struct rebatch *b,
 			      struct mu_tensor *out)
 {
-	for (unsigned i = 0; i < it->d->n_out; i++)
-		out[i] = mu_tensor_ref(&b->none[i]);
+	element_ref(out, b->none, it->d->n_out);
 	return 1;
 }
 

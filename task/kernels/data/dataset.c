@@ -38,6 +38,12 @@ int64_t dataset_unknown_cardinality(const struct dataset *d, int64_t n)
 	return UNKNOWN_CARDINALITY;
 }
 
+void element_ref(struct mu_tensor *to, const struct mu_tensor *from, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		to[i] = mu_tensor_ref(&from[i]);
+}
+
 void element_drop(struct mu_tensor *t, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -191,8 +197,8 @@ int dataset_next_mapped(struct dataset_iterator *it, unsigned which, struct mu_t
 
 	if (rc <= 0)
 		return rc;
-	for (unsigned i = 0; element && i < n; i++)
-		element[i] = mu_tensor_ref(&in[i]);
+	if (element)
+		element_ref(element, in, n);
 	rc = dataset_apply(it, which, in, n, out, n_out, err);
 	if (rc && element)
 		element_drop(element, n);

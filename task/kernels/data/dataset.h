@@ -105,6 +105,8 @@ static inline int dataset_iterator_next(struct dataset_iterator *it, struct mu_t
 	return rc == -MU_OUT_OF_RANGE ? dataset_out_of_range(it->d, err) : rc;
 }
 int64_t dataset_unknown_cardinality(const struct dataset *d, int64_t n); /* for dataset_kind */
+/* New references to the tensors of an element. */
+void element_ref(struct mu_tensor *to, const struct mu_tensor *from, unsigned n);
 /* Releases the tensors of an element. */
 void element_drop(struct mu_tensor *t, unsigned n);
 /* Copies row `row` of each of n tensors, which have at least one dimension. */

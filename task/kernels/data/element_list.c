@@ -48,8 +48,7 @@ static int listed_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 
 	if (*at >= l->n)
 		return 0;
-	for (unsigned i = 0; i < it->d->n_out; i++)
-		out[i] = mu_tensor_ref(&l->t[*at * it->d->n_out + i]);
+	element_ref(out, &l->t[*at * it->d->n_out], it->d->n_out);
 	++*at;
 	return 1;
 }

@@ -363,12 +363,6 @@ static void fill_cache(struct cache *k, struct element_list *l)
 	pthread_mutex_unlock(&k->lock);
 }
 
-static void copy_element(const struct mu_tensor *from, struct mu_tensor *to, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		to[i] = mu_tensor_ref(&from[i]);
-}
-
 static int cache_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	struct cache_iterator *w = it->state;
@@ -378,12 +372,12 @@ static int cache_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 	if (w->reads_cache) {
 		if (w->at >= k->elements.n)
 			return 0;
-		copy_element(&k->elements.t[w->at++ * n], out, n);
+		element_ref(out, &k->elements.t[w->at++ * n], n);
 		return 1;
 	}
 	int rc = it->input ? dataset_iterator_next(it->input, out, err) : 0;
 	if (rc > 0) {
-		copy_element(out, element_list_next(&w->read, n), n);
+		element_ref(element_list_next(&w->read, n), out, n);
 		w->read.n++;
 	} else if (!rc) {
 		fill_cache(k, &w->read);

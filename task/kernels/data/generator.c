@@ -27,8 +27,7 @@ static int call_with_state(struct dataset_iterator *it, unsigned which, struct m
 	struct generator *g = it->state;
 	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, g->n + 1);
 
-	for (unsigned i = 0; i < g->n; i++)
-		in[i] = mu_tensor_ref(&g->state[i]);
+	element_ref(in, g->state, g->n);
 	return dataset_apply(it, which, in, g->n, out, n_out, err);
 }
 

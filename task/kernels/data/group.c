@@ -74,9 +74,8 @@ static void dataset_group_pick(const struct element_list *from, int64_t n, int64
 	unsigned first = k < 0 ? 0 : (unsigned)k, some = k < 0 ? n_out : 1;
 
 	for (int64_t i = 0; i < n; i++, to->n++) {
-		struct mu_tensor *t = element_list_next(to, some);
-		for (unsigned x = 0; x < some; x++)
-			t[x] = mu_tensor_ref(&from->t[i * stride * n_out + first + x]);
+		const struct mu_tensor *t = &from->t[i * stride * n_out + first];
+		element_ref(element_list_next(to, some), t, some);
 	}
 }
 
@@ -223,8 +222,7 @@ static int draw_keyed(struct dataset_iterator *it, struct mu_tensor *element, in
 
 	if (rc <= 0)
 		return rc;
-	for (unsigned i = 0; i < n; i++)
-		in[i] = mu_tensor_ref(&element[i]);
+	element_ref(in, element, n);
 	if (!(rc = dataset_group_request(it, KEY_F, in, n, key, err)))
 		return 1;
 	element_drop(element, n);
@@ -459,8 +457,7 @@ static int reduce_state(struct dataset_iterator *it, int64_t key, struct mu_tens
 		element_drop(element, more);
 		return rc;
 	}
-	for (unsigned i = 0; i < n; i++)
-		in[i] = mu_tensor_ref(&g->list.t[i]);
+	element_ref(in, g->list.t, n);
 	memcpy(in + n, element, more * sizeof *in);
 	MU_RETURN_IF_ERROR(dataset_apply(it, REDUCE_STATE_F, in, n + more, made, n, err));
 	element_drop(g->list.t, n);

@@ -171,8 +171,7 @@ static int copy_buffer(struct iterator *it, uint64_t round, struct state *s, str
 		struct buffered_element *copy = buffered_element_new(r->n);
 		copy->err = r->err;
 		copy->n = r->n;
-		for (unsigned i = 0; i < r->n; i++)
-			copy->t[i] = mu_tensor_ref(&r->t[i]);
+		element_ref(copy->t, r->t, r->n);
 		state_add(s, copy);
 	}
 	pthread_mutex_unlock(&it->waiters.lock);

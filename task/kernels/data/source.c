@@ -33,8 +33,7 @@ static int tensor_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 	if (p->at)
 		return 0;
 	p->at = 1;
-	for (unsigned i = 0; i < it->d->n_out; i++)
-		out[i] = mu_tensor_ref(&it->d->params[i]);
+	element_ref(out, it->d->params, it->d->n_out);
 	return 1;
 }
 
@@ -84,8 +83,7 @@ static int input_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 
 	if (p->at >= input_cardinality(it->d, 0))
 		return 0;
-	for (unsigned i = 0; i < it->d->n_out; i++)
-		out[i] = mu_tensor_ref(&it->d->params[p->at * it->d->n_out + i]);
+	element_ref(out, &it->d->params[p->at * it->d->n_out], it->d->n_out);
 	p->at++;
 	return 1;
 }
