@@ -11,6 +11,7 @@
 #include "lib/io/match_files.h"
 #include "task/kernels/data/files.h"
 #include "task/kernels/engine/elems.h"
+#include "task/kernels/io/file_error.h"
 
 enum { LONGEST = 1 << 30 }; /* bytes of a line, of a read, of a skipped part */
 
@@ -86,8 +87,7 @@ static int files_next_file(struct dataset_iterator *it, unsigned compression, st
 	f->at += !rc || it->caller->ignoring;
 	if (!rc)
 		return 1;
-	if (rc == -MU_NOT_FOUND)
-		mu_fail(err, MU_NOT_FOUND, "%.600s; No such file or directory", f->name);
+	file_error(rc, f->name, err);
 	end_file(f);
 	return rc;
 }

@@ -8,14 +8,11 @@
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/file_error.h"
 
 static int read_whole(const char *path, struct mu_buf *b, struct mu_err *err)
 {
-	int rc = mu_buf_read_file(b, path, mu_tensor_limit, err);
-
-	return rc == -MU_NOT_FOUND
-		   ? mu_fail(err, MU_NOT_FOUND, "%.200s; No such file or directory", path)
-		   : rc;
+	return file_error(mu_buf_read_file(b, path, mu_tensor_limit, err), path, err);
 }
 
 static int read_file(struct kernel_call *c, struct mu_err *err)

@@ -19,6 +19,7 @@
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/file_error.h"
 #include "task/kernels/state/handles.h"
 #include "task/runtime/thread_pool.h"
 
@@ -89,11 +90,8 @@ static const struct resource_type reader_type = {.name = "reader", .free = reade
 /* Opens the file, decompressed. */
 static int open_decompressed(struct reader *r, FILE **out, struct mu_err *err)
 {
-	int rc = mu_decompress_open(out, r->work, mu_span_of(r->compression), err);
-
-	return rc == -MU_NOT_FOUND
-		   ? mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", r->work)
-		   : rc;
+	return file_error(mu_decompress_open(out, r->work, mu_span_of(r->compression), err),
+			  r->work, err);
 }
 
 static int next_line(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err)

@@ -3,6 +3,7 @@
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
+#include "task/kernels/io/file_error.h"
 #include "task/kernels/text/text_number.h"
 
 enum { MAX_FILE_BYTES = 1 << 30, WHOLE_LINE = -2, LINE_NUMBER = -1 };
@@ -23,10 +24,7 @@ int vocabulary_read(const struct kernel_call *c, unsigned in, struct mu_buf *b, 
 	MU_AUTO_FREE char *path = NULL;
 
 	MU_RETURN_IF_ERROR(args_string(c, in, &path, err));
-	int rc = mu_buf_read_file(b, path, MAX_FILE_BYTES, err);
-	return rc == -MU_NOT_FOUND
-		   ? mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", path)
-		   : rc;
+	return file_error(mu_buf_read_file(b, path, MAX_FILE_BYTES, err), path, err);
 }
 
 /* Column k of a line; false when it has not as many. */
