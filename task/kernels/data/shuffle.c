@@ -143,15 +143,23 @@ static struct draws draws_of_round(const struct dataset *d)
 	return draws_seeded(a, b);
 }
 
+static void end_round(struct dataset_iterator *it, struct shuffle *w)
+{
+	if (++w->first > w->n_rounds / 2) {
+		w->n_rounds -= w->first;
+		memmove(w->rounds, w->rounds + w->first, (size_t)w->n_rounds * sizeof *w->rounds);
+		w->first = 0;
+	}
+	w->draws = draws_of_round(it->d);
+}
+
 static int begin_round(struct dataset_iterator *it, struct shuffle *w, struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(dataset_iterator_open_input(it, err));
-	if (!w->count && w->n_rounds > w->first) { /* takes the place of the last one */
-		w->draws = draws_of_round(it->d);
-	} else {
-		w->rounds = mu_xrealloc(w->rounds, (size_t)(w->n_rounds + 1) * sizeof *w->rounds);
-		w->rounds[w->n_rounds++] = 0;
-	}
+	if (!w->count && w->n_rounds > w->first)
+		end_round(it, w); /* or the list of rounds without elements would grow for ever */
+	w->rounds = mu_xrealloc(w->rounds, (size_t)(w->n_rounds + 1) * sizeof *w->rounds);
+	w->rounds[w->n_rounds++] = 0;
 	w->rounds_begun++;
 	w->round_has_elements = false;
 	return 0;
@@ -210,16 +218,6 @@ static int shuffle_fill(struct dataset_iterator *it, struct shuffle *w, int64_t 
 			return rc;
 	}
 	return 0;
-}
-
-static void end_round(struct dataset_iterator *it, struct shuffle *w)
-{
-	if (++w->first > w->n_rounds / 2) {
-		w->n_rounds -= w->first;
-		memmove(w->rounds, w->rounds + w->first, (size_t)w->n_rounds * sizeof *w->rounds);
-		w->first = 0;
-	}
-	w->draws = draws_of_round(it->d);
 }
 
 static int shuffle_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
