@@ -83,7 +83,6 @@ static const struct {
     {"float", "list(float)", MU_ATTR_FLOAT},    {"bool", "list(bool)", MU_ATTR_BOOL},
     {"type", "list(type)", MU_ATTR_TYPE},       {"shape", "list(shape)", MU_ATTR_SHAPE},
     {"tensor", "list(tensor)", MU_ATTR_TENSOR}, {"func", "list(func)", MU_ATTR_FUNC},
-    {"int32", "list(int32)", MU_ATTR_INT},
 };
 
 static enum mu_attr_kind kind_of(const char *s, size_t n)
@@ -223,8 +222,14 @@ static bool parse_attr(struct mu_attr_def *a, char *word)
 	*kind++ = '\0';
 	a->name = word;
 	char *rest = kind + strcspn(kind, "{>=");
+	char *bits = memmem(kind, (size_t)(rest - kind), "int32", strlen("int32"));
+	if (bits) { /* an int otherwise */
+		a->is_int32 = true;
+		memmove(bits + strlen("int"), bits + strlen("int32"),
+			strlen(bits + strlen("int32")) + 1);
+		rest -= strlen("32");
+	}
 	a->kind = rest == kind ? MU_ATTR_TYPE : kind_of(kind, (size_t)(rest - kind));
-	a->is_int32 = memmem(kind, (size_t)(rest - kind), "int32", strlen("int32"));
 	if (a->kind == MU_ATTR_NONE || (*rest == '{' && !(rest = parse_allowed(a, rest + 1))))
 		return false;
 	if (rest[0] == '>' && rest[1] == '=') {
