@@ -155,16 +155,20 @@ static int prepared(const char *padding, unsigned n_strides, int64_t stride, int
 	int64_t strides[] = {1, stride, 1, 1}, dilations[] = {1, 1, dilation, 1};
 	int64_t pads[] = {0, 0, 1, 1, -1, 1, 0, 0};
 	struct mu_attr pad = {.kind = MU_ATTR_STRING, .s = mu_span_of(padding)};
+	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_FLOAT};
 	struct window_attrs a;
+	struct mu_err err;
 	struct mu_node *n;
 
 	assert_int_equal(mu_graph_add(g, "n", "Conv2D", &n, NULL), 0);
+	mu_node_set_attr(g, n, "T", &type);
 	mu_node_set_attr(g, n, "padding", &pad);
 	set_ints(g, n, "strides", n_strides, strides);
 	set_ints(g, n, "dilations", 4, dilations);
 	if (n_pads)
 		set_ints(g, n, "explicit_paddings", n_pads, pads);
-	return window_attrs_conv(n, &a, NULL);
+	MU_RETURN_IF_ERROR(mu_op_check_attrs(n, &err));
+	return window_attrs_conv(n, &a, &err);
 }
 
 static void window_attributes__out_of_range__are_invalid(void **state)
@@ -173,6 +177,7 @@ static void window_attributes__out_of_range__are_invalid(void **state)
 	assert_int_equal(prepared("SAME", 3, 1, 1, 0), -MU_INVALID_ARGUMENT);
 	assert_int_equal(prepared("SAME", 4, 0, 1, 0), -MU_INVALID_ARGUMENT);
 	assert_int_equal(prepared("SAME", 4, -1, 1, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(prepared("SAME", 4, 1LL << 40, 1, 0), -MU_INVALID_ARGUMENT);
 	assert_int_equal(prepared("SAME", 4, 1, 0, 0), -MU_INVALID_ARGUMENT);
 	assert_int_equal(prepared("SAME", 4, 1, 1, 8), -MU_INVALID_ARGUMENT);
 	assert_int_equal(prepared("EXPLICIT", 4, 1, 1, 0), -MU_INVALID_ARGUMENT);
