@@ -25,8 +25,7 @@ struct mu_timer {
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool running, ending;
-	bool frees_itself; /* an entry's function has freed the timer: the thread does when it ends
-			    */
+	bool frees_itself; /* freed by an entry's function: the thread frees it when it ends */
 	int64_t until;     /* wake-up time of the thread, no later than the time of `first` */
 	struct entry *first;
 	uint64_t last_id;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_plan against a small world (plan_world.h): the life of a job and its tasks. */
+/* job_plan against a small world (plan_world.h): the life of a job and its tasks. One file, because
+ * all tests follow the one job from its start; departures, failures and policies have files of
+ * their own. */
 #include "operator/plan/planner.h"
 #include "tests/operator/plan_fixture.h"
 

@@ -73,9 +73,8 @@ static int variable_value(struct kernel_call *c, struct mu_tensor *out, struct m
 
 static int resource_gather(struct kernel_call *c, struct mu_err *err)
 {
-	MU_AUTO_TENSOR params = {0};
-
 	int64_t batch = args_attr_int(c->node, "batch_dims", 0);
+	MU_AUTO_TENSOR params = {0};
 
 	MU_RETURN_IF_ERROR(variable_value(c, &params, err));
 	if (batch < 0)

@@ -277,8 +277,7 @@ static int tensor_list_resize(struct kernel_call *c, struct mu_err *err)
 	return list_output(c, l, rc, err);
 }
 
-/* Rows of `values` to the places that `indices` name.  grows: the list gets as long as they need.
- */
+/* Rows of `values` to the places that `indices` name.  grows: the list may get longer. */
 static int put_rows(struct kernel_call *c, struct list *l, bool grows,
 		    const struct mu_tensor *values, const struct mu_tensor *indices,
 		    struct mu_err *err)

@@ -330,7 +330,6 @@ static int beam_search(struct kernel_call *c, struct mu_err *err)
 	    .s = &s, .width = args_attr_int(c->node, "beam_width", 1)};
 	struct mu_shape shape;
 	struct mu_tensor *scores;
-	int rc = 0;
 
 	MU_RETURN_IF_ERROR(ctc_scores_in(c, 1, MU_FAILED_PRECONDITION, &s, err));
 	if (b.width < 1 || top < 1 || top > b.width || 3 * top + 1 != c->n_out)
@@ -345,13 +344,12 @@ static int beam_search(struct kernel_call *c, struct mu_err *err)
 	if (!f.paths || !b.child || !b.log_softmax)
 		return fail_no_memory(err);
 	memset(b.child, 0xff, (size_t)s.classes * sizeof *b.child);
-	for (int64_t i = 0; i < s.batch; i++)
-		if ((rc = kernel_check_cancelled(c, err)))
-			return rc;
-		else if (!search_sequence(&b, i))
+	for (int64_t i = 0; i < s.batch; i++) {
+		MU_RETURN_IF_ERROR(kernel_check_cancelled(c, err));
+		if (!search_sequence(&b, i))
 			return fail_no_memory(err);
-		else if ((rc = take_top_paths(&b, i, top, merge, &f, scores, err)))
-			return rc;
+		MU_RETURN_IF_ERROR(take_top_paths(&b, i, top, merge, &f, scores, err));
+	}
 	return write_paths(c, &f, top, s.batch, err);
 }
 

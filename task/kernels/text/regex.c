@@ -16,8 +16,7 @@ enum {
 };
 /* A step is a callout, or a byte that is passed: some 0.5 s of them.  The translated pattern has a
  * callout at its begin, at the end of each group and behind each repetition, so what lies between
- * two of them is at most as long as the pattern.  A long pattern counts its callouts several times.
- */
+ * two of them is at most as long as the pattern.  A callout of a long pattern is several steps. */
 enum { MAX_STEPS = 20000000, STEPS_PER_BYTE = 64, BYTES_PER_STEP = 256 };
 #define CALLOUT "(?C)"
 /* With malformed characters, PCRE2 checks the rest of the text for each match. */
@@ -181,6 +180,15 @@ static int put_class(struct translation *t)
 	return 0;
 }
 
+/* Writes the opening of a group, and skips n bytes of the pattern.  The inner group takes the
+ * alternatives, so that the callout at the end of the group follows each of them. */
+static void open_group(struct translation *t, const char *open, int len, size_t n)
+{
+	mu_buf_printf(&t->out, "%.*s(?:", len, open);
+	t->at += n;
+	t->depth++;
+}
+
 /* "(", "(?:", "(?P<name>", "(?i)", "(?i:" */
 static int put_open(struct translation *t, bool *item)
 {
@@ -189,28 +197,24 @@ static int put_open(struct translation *t, bool *item)
 
 	*item = false;
 	if (s[1] != '?') {
-		mu_buf_puts(&t->out, "((?:");
-		t->at++;
-		t->depth++;
+		open_group(t, "(", 1, 1);
 		return 0;
 	}
 	n = s[2] == 'P' && s[3] == '<' ? strspn(s + 4, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop"
 						       "qrstuvwxyz0123456789_")
 				       : 0;
 	if (n && s[4 + n] == '>') { /* rewrites name groups by number alone */
-		mu_buf_puts(&t->out, "((?:");
-		t->at += n + 5;
-		t->depth++;
+		open_group(t, "(", 1, n + 5);
 		return 0;
 	}
 	n = strspn(s + 2, "imsU-");
 	if ((s[2 + n] != ':' && s[2 + n] != ')') || (!n && s[2] == ')'))
 		return invalid(t, "invalid perl operator", s, s[2] ? 3 : 2);
-	mu_buf_put(&t->out, s, n + 3);
 	if (s[2 + n] == ':') {
-		mu_buf_puts(&t->out, "(?:");
-		t->depth++;
+		open_group(t, s, (int)n + 3, n + 3);
+		return 0;
 	}
+	mu_buf_put(&t->out, s, n + 3); /* flags */
 	t->at += n + 3;
 	return 0;
 }

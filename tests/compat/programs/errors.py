@@ -109,8 +109,8 @@ size = table.size()
 lines = tf.data.make_initializable_iterator(tf.data.TextLineDataset(["/nonexistent/lines"]))
 line = lines.get_next()
 with tf.Session(TARGET) as sess:
-    run(sess, tf.assign(tf.Variable(1.0), 2.0).op)  # the container exists
-    run(sess, raw.AssignVariableOp(resource=raw.VarHandleOp(dtype=tf.float32, shape=[], shared_name="there"), value=1.0))
+    there = raw.VarHandleOp(dtype=tf.float32, shape=[], shared_name="there")
+    run(sess, raw.AssignVariableOp(resource=there, value=1.0))  # the container exists
     for name, op in missing_ops.items():
         case("missing variable: " + name, lambda: run(sess, op()))
     update = raw.ResourceApplyGradientDescent(var=missing(), alpha=0.1, delta=[1.0, 2.0])
