@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "lib/checkpoint/bundle.h"
 #include "lib/checkpoint/checkpoint_state.h"
+#include "lib/tensor/number.h"
 #include "lib/tensor/tensor_proto.h"
 
 enum { SHOW_VALUES = 8 };
@@ -28,9 +29,10 @@ static int list_checkpoints(const char *folder)
 		struct tm tm;
 		char text[32] = "";
 
-		if (localtime_r(&when, &tm))
+		/* checkpoint files of TensorFlow have no timestamps */
+		if (when && localtime_r(&when, &tm))
 			strftime(text, sizeof(text), "%F %T", &tm);
-		printf("%s  %s%s%s\n", text, s.all[i],
+		printf("%-19s  %s%s%s\n", text, s.all[i],
 		       s.latest && strcmp(s.latest, s.all[i]) == 0 ? "  (latest)" : "",
 		       mu_bundle_exists(s.all[i]) ? "" : "  (files are missing)");
 	}
@@ -38,46 +40,37 @@ static int list_checkpoints(const char *folder)
 	return CLI_OK;
 }
 
-static double checkpoint_value(const struct mu_tensor *t, int64_t i)
+static void print_number(const char *before, const struct mu_tensor *t, int64_t i)
 {
-	switch (t->dtype) {
-	case MU_FLOAT:
-		return (double)MU_DATA(float, t)[i];
-	case MU_DOUBLE:
-		return MU_DATA(double, t)[i];
-	case MU_INT32:
-	case MU_INT64:
-		return (double)mu_tensor_int(t, i);
-	default:
-		return NAN;
-	}
-}
+	MU_AUTO_BUF text = {0};
 
-static bool checkpoint_has_numbers(const struct mu_tensor *t)
-{
-	return t->dtype == MU_FLOAT || t->dtype == MU_DOUBLE || t->dtype == MU_INT32 ||
-	       t->dtype == MU_INT64;
+	mu_tensor_put_number(&text, t, i);
+	printf("%s%s", before, text.data);
 }
 
 static void print_values(const struct mu_tensor *t)
 {
-	double least = INFINITY, greatest = -INFINITY, sum = 0;
-	int64_t n = t->shape.count;
+	int64_t n = t->shape.count, least = 0, greatest = 0;
+	double sum = 0;
 
-	if (!checkpoint_has_numbers(t))
+	if (!mu_dtype_is_number(t->dtype))
 		return;
 	for (int64_t i = 0; i < n; i++) {
-		double v = checkpoint_value(t, i);
+		double v = mu_tensor_number(t, i);
 
-		least = v < least ? v : least;
-		greatest = v > greatest ? v : greatest;
+		least = v < mu_tensor_number(t, least) ? i : least;
+		greatest = v > mu_tensor_number(t, greatest) ? i : greatest;
 		sum += v;
 	}
 	for (int64_t i = 0; i < n && i < SHOW_VALUES; i++)
-		printf(" %.6g", checkpoint_value(t, i));
+		print_number(" ", t, i);
 	printf("%s\n", n > SHOW_VALUES ? " …" : "");
-	if (n > 1)
-		printf("min %.6g, mean %.6g, max %.6g\n", least, sum / (double)n, greatest);
+	if (n > 1) {
+		print_number("min ", t, least);
+		printf(", mean %.6g", sum / (double)n);
+		print_number(", max ", t, greatest);
+		printf("\n");
+	}
 }
 
 static int show_tensors(const char *prefix, const char *tensor)
@@ -111,9 +104,14 @@ struct counts {
 	unsigned same, changed, only_a, only_b;
 };
 
-static bool same_number(double a, double b)
+/* Doubles cannot tell large 64-bit integers apart. */
+static bool same_number(const struct mu_tensor *a, const struct mu_tensor *b, int64_t i)
 {
-	return a == b || (isnan(a) && isnan(b));
+	double x = mu_tensor_number(a, i), y = mu_tensor_number(b, i);
+
+	if (a->dtype == MU_INT64 || a->dtype == MU_UINT64)
+		return MU_DATA(int64_t, a)[i] == MU_DATA(int64_t, b)[i];
+	return x == y || (isnan(x) && isnan(y));
 }
 
 /* Compares tensors without numbers by their serialized form. */
@@ -134,17 +132,17 @@ static bool compare_values(const char *name, const struct mu_tensor *a, const st
 	int64_t differ = 0, at = 0, n = a->shape.count;
 	double largest = -1;
 
-	if (!checkpoint_has_numbers(a)) {
+	if (!mu_dtype_is_number(a->dtype)) {
 		if (same_bytes(a, b))
 			return true;
 		printf("~ %s %s %s\n", name, mu_dtype_name(a->dtype), mu_shape_str(&a->shape));
 		return false;
 	}
 	for (int64_t i = 0; i < n; i++) {
-		double x = checkpoint_value(a, i), y = checkpoint_value(b, i);
+		double x = mu_tensor_number(a, i), y = mu_tensor_number(b, i);
 		double by = isnan(x) || isnan(y) ? INFINITY : fabs(x - y);
 
-		if (same_number(x, y))
+		if (same_number(a, b, i))
 			continue;
 		differ++;
 		if (by > largest) {
@@ -152,11 +150,14 @@ static bool compare_values(const char *name, const struct mu_tensor *a, const st
 			at = i;
 		}
 	}
-	if (differ)
-		printf(
-		    "~ %s %s %s: %lld of %lld values, largest difference at %lld: %.6g -> %.6g\n",
-		    name, mu_dtype_name(a->dtype), mu_shape_str(&a->shape), (long long)differ,
-		    (long long)n, (long long)at, checkpoint_value(a, at), checkpoint_value(b, at));
+	if (differ) {
+		printf("~ %s %s %s: %lld of %lld values, largest difference at %lld:", name,
+		       mu_dtype_name(a->dtype), mu_shape_str(&a->shape), (long long)differ,
+		       (long long)n, (long long)at);
+		print_number(" ", a, at);
+		print_number(" -> ", b, at);
+		printf("\n");
+	}
 	return !differ;
 }
 

@@ -11,6 +11,7 @@
 #include "client/data/shuffle.h"
 #include "lib/io/csv.h"
 #include "lib/io/idx.h"
+#include "lib/tensor/number.h"
 
 enum { MAX_CLASSES = 100000 };
 
@@ -186,27 +187,6 @@ int mu_dataset_memory(struct mu_dataset *out, const float *x, const int32_t *y, 
 	return rc;
 }
 
-/* Element i as a double. t has one of the types of IDX files. */
-static double element(const struct mu_tensor *t, int64_t i)
-{
-	switch (t->dtype) {
-	case MU_UINT8:
-		return MU_DATA(uint8_t, t)[i];
-	case MU_INT8:
-		return MU_DATA(int8_t, t)[i];
-	case MU_INT16:
-		return MU_DATA(int16_t, t)[i];
-	case MU_INT32:
-		return MU_DATA(int32_t, t)[i];
-	case MU_FLOAT:
-		return (double)MU_DATA(float, t)[i];
-	case MU_DOUBLE:
-		return MU_DATA(double, t)[i];
-	default:
-		return 0;
-	}
-}
-
 /* Stores the images divided by scale (0: by the maximum). Images of bytes remain bytes. */
 static int idx_features(struct mu_dataset *d, struct mu_tensor *x, double scale, struct mu_err *err)
 {
@@ -215,7 +195,8 @@ static int idx_features(struct mu_dataset *d, struct mu_tensor *x, double scale,
 
 	if (scale == 0)
 		for (int64_t i = 0; i < x->shape.count; i++)
-			scale = fabs(element(x, i)) > scale ? fabs(element(x, i)) : scale;
+			scale = fabs(mu_tensor_number(x, i)) > scale ? fabs(mu_tensor_number(x, i))
+								     : scale;
 	scale = scale > 0 ? scale : 1;
 	if (!rc && x->dtype == MU_UINT8) {
 		d->x = mu_tensor_reshaped(x, &shape);
@@ -225,7 +206,7 @@ static int idx_features(struct mu_dataset *d, struct mu_tensor *x, double scale,
 	if (!rc)
 		rc = mu_tensor_new(&d->x, MU_FLOAT, &shape, err);
 	for (int64_t i = 0; i < x->shape.count && !rc; i++)
-		MU_DATA(float, &d->x)[i] = (float)(element(x, i) / scale);
+		MU_DATA(float, &d->x)[i] = (float)(mu_tensor_number(x, i) / scale);
 	return rc;
 }
 
@@ -250,7 +231,7 @@ int mu_dataset_idx(struct mu_dataset *out, const char *images, const char *label
 	if (!rc)
 		rc = idx_features(&d, &x, scale, err);
 	for (int64_t i = 0; i < d.rows && !rc; i++)
-		rc = set_label(&d, i, i, element(&y, i), labels, err);
+		rc = set_label(&d, i, i, mu_tensor_number(&y, i), labels, err);
 	if (rc)
 		mu_dataset_fini(&d);
 	else

@@ -5,6 +5,7 @@
 
 #include "client/session/hooks.h"
 #include "lib/base/clock.h"
+#include "lib/tensor/number.h"
 
 void hook_free(struct mu_hook *h)
 {
@@ -51,24 +52,20 @@ static unsigned loss_fetches(struct mu_hook *h, struct mu_out *fetches, unsigned
 	return 1;
 }
 
-static double scalar_of(const struct mu_tensor *t)
-{
-	if (t->shape.count < 1)
-		return NAN;
-	return t->dtype == MU_FLOAT    ? (double)*MU_DATA(float, t)
-	       : t->dtype == MU_DOUBLE ? *MU_DATA(double, t)
-				       : NAN;
-}
-
 static int nan_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
 {
-	double loss = scalar_of(&s->values[0]);
+	const struct mu_tensor *loss = &s->values[0];
 
-	if (isfinite(loss))
-		return 0;
-	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       "the loss is %f at step %lld: a lower learning rate may help", loss,
-		       (long long)s->step);
+	if (!mu_dtype_is_number(loss->dtype))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the loss is of type %s, not a number",
+			       mu_dtype_name(loss->dtype));
+	for (int64_t i = 0; i < loss->shape.count; i++)
+		if (!isfinite(mu_tensor_number(loss, i)))
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "the loss is %f at step %lld: a lower learning rate may help",
+			    mu_tensor_number(loss, i), (long long)s->step);
+	return 0;
 }
 
 struct mu_hook *mu_nan_hook(struct mu_out loss)
@@ -122,7 +119,7 @@ static int progress_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_e
 	double now = mu_clock();
 
 	p->step = s->step;
-	p->loss = scalar_of(&s->values[0]);
+	p->loss = s->values[0].shape.count ? mu_tensor_number(&s->values[0], 0) : (double)NAN;
 	if (now - p->last_time >= p->every || s->step >= p->target)
 		report_progress(p, now);
 	return 0;

@@ -2,6 +2,7 @@
 /* Hooks that write files: checkpoints and summaries. */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/tensor/number.h"
 #include "muster/train.h"
 
 /* ---- checkpoints ---- */
@@ -127,29 +128,24 @@ static void add_histogram(struct mu_buf *summary, const char *tag, const struct 
 	double *values = MU_NEW_ARRAY(double, (size_t)t->shape.count + 1);
 
 	for (int64_t i = 0; i < t->shape.count; i++)
-		values[i] =
-		    t->dtype == MU_FLOAT ? (double)MU_DATA(float, t)[i] : MU_DATA(double, t)[i];
+		values[i] = mu_tensor_number(t, i);
 	mu_summary_histogram(summary, mu_span_of(tag), values, (size_t)t->shape.count);
 	free(values);
 }
 
-/* A scalar becomes a scalar summary, several numbers a histogram, bytes [height, width, channels]
- * an image. A string is the output of a summary op. */
+/* A scalar becomes a scalar summary, several numbers or none a histogram, bytes [height, width,
+ * channels] an image. A string is the output of a summary op. */
 static int add_summary(struct mu_buf *summary, const char *tag, const struct mu_tensor *t,
 		       struct mu_err *err)
 {
-	bool number = t->dtype == MU_FLOAT || t->dtype == MU_DOUBLE;
-
-	if (number && t->shape.count == 1)
-		mu_summary_scalar(summary, tag,
-				  t->dtype == MU_FLOAT ? *MU_DATA(float, t)
-						       : (float)*MU_DATA(double, t));
-	else if (number && t->shape.count > 1)
-		add_histogram(summary, tag, t);
-	else if (t->dtype == MU_UINT8 && t->shape.rank == 3)
+	if (t->dtype == MU_UINT8 && t->shape.rank == 3)
 		return mu_summary_image(summary, tag, MU_DATA(uint8_t, t),
 					(uint32_t)t->shape.dim[0], (uint32_t)t->shape.dim[1],
 					(unsigned)t->shape.dim[2], err);
+	if (mu_dtype_is_number(t->dtype) && t->shape.count == 1)
+		mu_summary_scalar(summary, tag, (float)mu_tensor_number(t, 0));
+	else if (mu_dtype_is_number(t->dtype))
+		add_histogram(summary, tag, t);
 	else if (t->dtype == MU_STRING && t->shape.count == 1)
 		mu_buf_put(summary, MU_DATA(struct mu_string, t)->data,
 			   MU_DATA(struct mu_string, t)->len);

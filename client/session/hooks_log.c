@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks that write to the log: tensor values, steps per second. */
-#include <stdio.h>
-
 #include "client/session/hooks.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/tensor/number.h"
 
 enum { MAX_LOGGED_VALUES = 8 };
 
@@ -39,34 +38,22 @@ static unsigned logging_fetches(struct mu_hook *base, struct mu_out *fetches, un
 	return h->due ? h->n : 0;
 }
 
-static double value_at(const struct mu_tensor *t, int64_t i)
-{
-	return t->dtype == MU_FLOAT    ? (double)MU_DATA(float, t)[i]
-	       : t->dtype == MU_DOUBLE ? MU_DATA(double, t)[i]
-				       : (double)mu_tensor_int(t, i);
-}
-
-static bool is_number(enum mu_dtype t)
-{
-	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_INT32 || t == MU_INT64;
-}
-
 static void log_tensor(const char *name, const struct mu_tensor *t, int64_t step)
 {
 	int64_t n = t->shape.count < MAX_LOGGED_VALUES ? t->shape.count : MAX_LOGGED_VALUES;
-	char text[32 * MAX_LOGGED_VALUES + 1] = "";
-	size_t at = 0;
+	MU_AUTO_BUF text = {0};
 
-	if (!is_number(t->dtype)) {
+	if (!mu_dtype_is_number(t->dtype)) {
 		mu_info("train", "step %lld: %s is %s of %s", (long long)step, name,
 			mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
 		return;
 	}
-	for (int64_t i = 0; i < n; i++)
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.6g", i ? " " : "",
-				       value_at(t, i));
+	for (int64_t i = 0; i < n; i++) {
+		mu_buf_puts(&text, i ? " " : "");
+		mu_tensor_put_number(&text, t, i);
+	}
 	mu_info("train", "step %lld: %s = %s%s%s%s", (long long)step, name,
-		t->shape.rank ? "[" : "", text, t->shape.count > n ? " …" : "",
+		t->shape.rank ? "[" : "", n ? text.data : "", t->shape.count > n ? " …" : "",
 		t->shape.rank ? "]" : "");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* muster run with the built-in trainer: results, checkpoints, signals, killed processes. */
+#include "lib/checkpoint/bundle.h"
 #include "lib/checkpoint/checkpoint_state.h"
 #include "tests/cli/job.h"
 
@@ -244,6 +245,31 @@ static void checkpoint_diff__shows_trained_variables(void **state)
 	assert_int_equal(checkpoint_diff(&in_moved, first, first), 0);
 }
 
+static void write_checkpoint(const char *prefix, int64_t value)
+{
+	struct mu_bundle_writer *w;
+	MU_AUTO_TENSOR t = {0};
+
+	assert_ok(mu_tensor_scalar(&t, MU_INT64, &value, &err), &err);
+	assert_ok(mu_bundle_create(&w, prefix, &err), &err);
+	assert_ok(mu_bundle_add(w, "state", &t, &err), &err);
+	assert_ok(mu_bundle_finish(w, &err), &err);
+	mu_bundle_writer_free(w);
+}
+
+static void checkpoint_diff__tells_large_integers_apart(void **state)
+{
+	MU_AUTO_BUF output = {0};
+	char a[128], b[128];
+
+	snprintf(a, sizeof(a), "%s/a", folder);
+	snprintf(b, sizeof(b), "%s/b", folder);
+	write_checkpoint(a, 1ll << 60);
+	write_checkpoint(b, (1ll << 60) + 1);
+	assert_int_equal(checkpoint_diff(&output, a, b), 1);
+	assert_output_has(output, ": 1152921504606846976 -> 1152921504606846977\n");
+}
+
 static void interrupt__saves_and_ends(void **state)
 {
 	MU_AUTO_BUF output = {0};
@@ -278,6 +304,7 @@ int main(void)
 	    T(job__stopped_by_validation__reports_it_with_the_right_step),
 	    T(master__leads_as_a_chief_does),
 	    T(checkpoint_diff__shows_trained_variables),
+	    T(checkpoint_diff__tells_large_integers_apart),
 	    T(interrupt__saves_and_ends),
 	    T(killed_chief__in_sync_mode__restarts_and_reaches_the_goal),
 	};

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lib/tensor/half.h"
 #include "task/device/gpu.h"
 #include "task/kernels/engine/gpu_table.h"
-#include "task/kernels/engine/half.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"
 #include "tests/fake/cuda/fake_cuda.h"

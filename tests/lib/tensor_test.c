@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "lib/tensor/number.h"
 #include "lib/tensor/tensor.h"
 #include "tests/test.h"
 
@@ -112,6 +113,40 @@ static void dtype__names_and_numbers_are_tensorflows(void **state)
 	assert_false(mu_dtype_valid(-3));
 }
 
+static void number__of_each_type__has_its_value_and_its_digits(void **state)
+{
+	const struct {
+		enum mu_dtype type;
+		const void *data;
+		const char *text;
+	} cases[] = {
+	    {MU_INT64, (int64_t[]){(1ll << 60) + 1}, "1152921504606846977"},
+	    {MU_UINT64, (uint64_t[]){UINT64_MAX}, "18446744073709551615"},
+	    {MU_INT32, (int32_t[]){-1234567}, "-1234567"},
+	    {MU_UINT32, (uint32_t[]){4294967295u}, "4294967295"},
+	    {MU_INT8, (int8_t[]){-128}, "-128"},
+	    {MU_BOOL, (bool[]){true}, "1"},
+	    {MU_HALF, (uint16_t[]){0x3e00}, "1.5"},
+	    {MU_BFLOAT16, (uint16_t[]){0xc000}, "-2"},
+	    {MU_FLOAT, (float[]){0.1f}, "0.1"},
+	    {MU_DOUBLE, (double[]){1234567}, "1.23457e+06"},
+	};
+	struct mu_err err;
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_TENSOR t = {0};
+		MU_AUTO_BUF text = {0};
+
+		assert_ok(mu_tensor_scalar(&t, cases[i].type, cases[i].data, &err), &err);
+		assert_true(mu_dtype_is_number(cases[i].type));
+		mu_tensor_put_number(&text, &t, 0);
+		assert_string_equal(text.data, cases[i].text);
+	}
+	assert_false(mu_dtype_is_number(MU_STRING));
+	assert_false(mu_dtype_is_number(MU_COMPLEX64));
+	assert_false(mu_dtype_is_number((enum mu_dtype)(MU_FLOAT + MU_DT_REF)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +157,7 @@ int main(void)
 	    cmocka_unit_test(tensor__shared__is_freed_with_its_last_reference),
 	    cmocka_unit_test(tensor__of_strings__copies_deeply_and_frees_all),
 	    cmocka_unit_test(dtype__names_and_numbers_are_tensorflows),
+	    cmocka_unit_test(number__of_each_type__has_its_value_and_its_digits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

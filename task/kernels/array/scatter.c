@@ -2,12 +2,12 @@
 /* Updates of rows of a variable, by reference or by handle, and sums of rows by index. */
 #include <float.h>
 
+#include "lib/tensor/half.h"
 #include "task/kernels/array/checks.h"
 #include "task/kernels/array/rows.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
-#include "task/kernels/engine/half.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/state/variables.h"

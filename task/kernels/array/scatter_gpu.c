@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/tensor/half.h"
 #include "task/kernels/array/checks.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/gpu_runs.h"
-#include "task/kernels/engine/half.h"
 #include "task/kernels/state/variables.h"
 
 /* The name of an op ends in its operation. */

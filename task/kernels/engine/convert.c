@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "task/kernels/engine/half.h"
+#include "lib/tensor/half.h"
 
 struct half {
 	uint16_t bits;

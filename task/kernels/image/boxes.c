@@ -3,10 +3,10 @@
  * box covers a minimum share of the boxes objects. */
 #include <math.h>
 
+#include "lib/tensor/half.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
-#include "task/kernels/engine/half.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/random/node_state.h"
 

@@ -3,9 +3,9 @@
 #include <math.h>
 
 #include "lib/io/event_writer.h"
+#include "lib/tensor/half.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
-#include "task/kernels/engine/half.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/io/summary_writer.h"
 

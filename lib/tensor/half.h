@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two 16-bit floating-point formats, as bits. */
-#ifndef MU_TASK_KERNELS_ENGINE_HALF_H
-#define MU_TASK_KERNELS_ENGINE_HALF_H
+/* Conversions between float and the two 16-bit floating-point formats, half and bfloat16. */
+#ifndef MU_LIB_TENSOR_HALF_H
+#define MU_LIB_TENSOR_HALF_H
 
 #include <stdint.h>
 #include <string.h>
