@@ -81,7 +81,7 @@ int mu_session_callable(struct mu_callable **out, struct mu_session *s, const st
 			struct mu_err *err)
 {
 	struct mu_callable *c;
-	int rc = run_step_check(run, false, err);
+	int rc = run_step_check(mu_session_builder(s), run, false, err);
 
 	if (!rc)
 		rc = session_follow(s, err);

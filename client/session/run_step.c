@@ -8,12 +8,11 @@
  */
 #include "client/session/run_step.h"
 
-#include <stdio.h>
-
+#include "lib/builder/builder.h"
 #include "lib/tensor/tensor_proto.h"
 
 /* Below BORROW_MIN_BYTES a copy is cheaper than another slice. */
-enum { BORROW_MIN_BYTES = 4096, NAME_MAX_LEN = 1024 };
+enum { BORROW_MIN_BYTES = 4096 };
 enum { FULL_TRACE = 3 };
 
 void run_step_fini(struct run_step *r)
@@ -23,10 +22,10 @@ void run_step_fini(struct run_step *r)
 
 void run_step_put_tensor_name(struct mu_buf *b, uint32_t number, struct mu_out o)
 {
-	char text[NAME_MAX_LEN];
-	int n = snprintf(text, sizeof(text), "%s:%d", o.node->name, o.port);
+	size_t at = mu_pb_begin(b, number);
 
-	mu_pb_put_bytes(b, number, (struct mu_span){text, n < (int)sizeof(text) ? (size_t)n : 0});
+	mu_buf_printf(b, "%s:%d", o.node->name, o.port);
+	mu_pb_end(b, at);
 }
 
 static void put_feed(struct mu_buf *b, const struct mu_feed *f)
@@ -57,18 +56,41 @@ static size_t put_feed_head(struct mu_buf *b, const struct mu_feed *f)
 	return payload;
 }
 
-int run_step_check(const struct mu_run *run, bool values, struct mu_err *err)
+static int check_fed_value(const struct mu_builder *b, const struct mu_feed *f, struct mu_err *err)
 {
-	for (unsigned i = 0; i < run->n_feeds; i++)
-		if (!run->feeds[i].at.node || run->feeds[i].at.port < 0 ||
-		    (values && !run->feeds[i].value))
-			return mu_fail(err, MU_INVALID_ARGUMENT, "feed %u names no output", i);
+	enum mu_dtype type = mu_dtype_base(mu_out_dtype(b, f->at));
+	const struct mu_pshape *shape = mu_out_shape(b, f->at);
+
+	if (!f->value)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "'%s' gets no value", f->at.node->name);
+	if (f->value->dtype == type && mu_shape_matches(&f->value->shape, shape))
+		return 0;
+	return mu_fail(err, MU_INVALID_ARGUMENT, "'%s' is %s of %s, but the value is %s of %s",
+		       f->at.node->name, mu_dtype_name(type), mu_pshape_str(shape),
+		       mu_dtype_name(f->value->dtype), mu_shape_str(&f->value->shape));
+}
+
+int run_step_check(const struct mu_builder *b, const struct mu_run *run, bool values,
+		   struct mu_err *err)
+{
+	int rc;
+
+	for (unsigned i = 0; i < run->n_feeds; i++) {
+		rc = builder_check_out(b, run->feeds[i].at, err);
+		if (!rc && values)
+			rc = check_fed_value(b, &run->feeds[i], err);
+		if (rc)
+			return mu_wrap(err, "feed %u", i);
+	}
 	for (unsigned i = 0; i < run->n_fetches; i++)
-		if (!run->fetches[i].node || run->fetches[i].port < 0)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "fetch %u names no output", i);
-	for (unsigned i = 0; i < run->n_targets; i++)
+		if (builder_check_out(b, run->fetches[i], err))
+			return mu_wrap(err, "fetch %u", i);
+	for (unsigned i = 0; i < run->n_targets; i++) {
 		if (!run->targets[i].node)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "target %u names no operation", i);
+		if (builder_check_node(b, run->targets[i].node, err))
+			return mu_wrap(err, "target %u", i);
+	}
 	return 0;
 }
 
@@ -88,14 +110,12 @@ unsigned run_step_first(const struct mu_run *run, unsigned i)
 	return j;
 }
 
-int run_step_encode(struct run_step *r, const char *handle, const struct mu_run *run,
-		    long timeout_ms, int64_t request_id, struct mu_err *err)
+void run_step_encode(struct run_step *r, const char *handle, const struct mu_run *run,
+		     long timeout_ms, int64_t request_id)
 {
 	const struct mu_feed *borrowed = NULL;
 	struct mu_buf *b = &r->head;
 
-	if (run_step_check(run, true, err))
-		return -(int)MU_INVALID_ARGUMENT;
 	mu_pb_put_str(b, 1, handle);
 	for (unsigned i = 0; i < run->n_fetches; i++)
 		if (run_step_first(run, i) == i)
@@ -122,7 +142,6 @@ int run_step_encode(struct run_step *r, const char *handle, const struct mu_run 
 		r->payload = borrowed->value;
 		r->payload_len = put_feed_head(b, borrowed);
 	}
-	return 0;
 }
 
 /* Decodes one NamedTensorProto into every fetch of that name. */
@@ -133,7 +152,6 @@ static int take_tensor(struct mu_span body, const struct mu_run *run, struct mu_
 	struct mu_pb_field f;
 	struct mu_span name = {"", 0}, proto = {"", 0};
 	MU_AUTO_TENSOR t = {0};
-	char text[NAME_MAX_LEN];
 
 	while (mu_pb_next(&m, &f)) {
 		if (f.number == 1)
@@ -146,9 +164,10 @@ static int take_tensor(struct mu_span body, const struct mu_run *run, struct mu_
 	if (mu_tensor_parse(&t, proto, err))
 		return mu_wrap(err, "value of '%.*s'", (int)name.len, name.data);
 	for (unsigned i = 0; i < run->n_fetches; i++) {
-		snprintf(text, sizeof(text), "%s:%d", run->fetches[i].node->name,
-			 run->fetches[i].port);
-		if (mu_span_is(name, text) && !mu_tensor_is_set(&got[i]))
+		MU_AUTO_BUF text = {0};
+
+		mu_buf_printf(&text, "%s:%d", run->fetches[i].node->name, run->fetches[i].port);
+		if (mu_span_eq(name, mu_buf_span(&text)) && !mu_tensor_is_set(&got[i]))
 			got[i] = mu_tensor_ref(&t);
 	}
 	return 0;
@@ -161,6 +180,7 @@ static int take_reply(struct mu_span reply, const struct mu_run *run, struct mu_
 	struct mu_pb_field f;
 	struct mu_span why = {"", 0};
 	long code = 0;
+	int rc;
 
 	while (mu_pb_next(&m, &f)) {
 		if (f.number == 3)
@@ -174,8 +194,8 @@ static int take_reply(struct mu_span reply, const struct mu_run *run, struct mu_
 		return mu_fail(err, mu_code_from(code), "%.*s", (int)why.len, why.data);
 	m = mu_pb_of(reply);
 	while (mu_pb_next(&m, &f))
-		if (f.number == 1 && take_tensor(f.bytes, run, got, err))
-			return -(int)MU_INTERNAL;
+		if (f.number == 1 && (rc = take_tensor(f.bytes, run, got, err)))
+			return rc;
 		else if (f.number == 2 && run->metadata)
 			mu_buf_put(run->metadata, f.bytes.data, f.bytes.len);
 	for (unsigned i = 0; i < run->n_fetches; i++)

@@ -7,7 +7,7 @@
  * timeout, and the session logs the reason. No other call is retried: only the caller knows whether
  * a step that failed may run again.
  *
- * Lock: `lock` guards handle, version, sent and ended. It is held across CreateSession and
+ * Lock: `lock` guards handle, version and sent. It is held across CreateSession and
  * ExtendSession, because two threads must not send the same nodes. It is not held across RunStep.
  */
 #include "muster/session.h"
@@ -44,8 +44,8 @@ struct mu_session {
 	pthread_mutex_t lock;
 	char *handle; /* NULL: not created yet */
 	int64_t version;
-	unsigned sent; /* number of nodes that the server has */
-	bool ended;    /* closed on the server */
+	unsigned sent;      /* number of nodes that the server has */
+	_Atomic bool ended; /* closed on the server */
 	_Atomic int64_t next_request;
 };
 
@@ -104,11 +104,11 @@ static int session_call_buf(struct mu_session *s, const char *method, const stru
 void mu_session_cancel(struct mu_session *s)
 {
 	MU_AUTO_BUF request = {0}, reply = {0};
-	bool is_open;
+	/* before the lock, so that a thread that creates the session stops trying */
+	bool is_first = !atomic_exchange(&s->ended, true), is_open;
 
 	pthread_mutex_lock(&s->lock);
-	is_open = s->handle && !s->ended;
-	s->ended = true;
+	is_open = s->handle && is_first;
 	if (is_open)
 		mu_pb_put_str(&request, 1, s->handle);
 	pthread_mutex_unlock(&s->lock);
@@ -210,6 +210,8 @@ static int session_create(struct mu_session *s, struct mu_err *err)
 		if (rc && stop_is_set(s->stop))
 			return mu_fail(err, MU_CANCELLED,
 				       "stopped before the session on %s was created", s->target);
+		if (rc && s->ended)
+			return mu_fail(err, MU_CANCELLED, "the session was cancelled");
 		if ((rc != -(int)MU_UNAVAILABLE && rc != -(int)MU_DEADLINE_EXCEEDED) ||
 		    left < RETRY_PAUSE_MS)
 			break;
@@ -294,17 +296,15 @@ int mu_session_run(struct mu_session *s, const struct mu_run *run, struct mu_ten
 	MU_AUTO_BUF reply = {0};
 	int rc = session_follow(s, err);
 
+	if (!rc)
+		rc = run_step_check(s->builder, run, true, err);
 	if (rc)
 		return rc;
-	rc = run_step_encode(&step, s->handle, run, timeout, session_request(s), err);
-	if (!rc) {
-		struct rpc_message m = {.head = mu_buf_span(&step.head),
-					.payload = step.payload,
-					.payload_len = step.payload_len};
-
-		rc = session_call(s, MASTER "RunStep", &m, session_rpc_timeout(timeout), 0, &reply,
-				  err);
-	}
+	run_step_encode(&step, s->handle, run, timeout, session_request(s));
+	struct rpc_message m = {.head = mu_buf_span(&step.head),
+				.payload = step.payload,
+				.payload_len = step.payload_len};
+	rc = session_call(s, MASTER "RunStep", &m, session_rpc_timeout(timeout), 0, &reply, err);
 	if (!rc)
 		rc = run_step_decode(mu_buf_span(&reply), run, values, err);
 	run_step_fini(&step);

@@ -45,7 +45,8 @@ void mu_session_close(
     struct mu_session *s); /* and frees it; tries once to close it on the server */
 MU_AUTO_DEFINE(mu_session_close, struct mu_session)
 /* Ends the session on the server, so that steps of other threads fail with CANCELLED or ABORTED.
- * The session must still be closed. Thread-safe. */
+ * Waits for a CreateSession or ExtendSession that the server is answering. The session must still
+ * be closed. Thread-safe. */
 void mu_session_cancel(struct mu_session *s);
 
 /* A server in this process shares the value's memory and may keep a reference (in a variable).

@@ -87,6 +87,28 @@ static const struct builder_node *info_of(const struct mu_builder *b, struct mu_
 	return (unsigned)o.port < i->n_out ? i : NULL;
 }
 
+int builder_check_node(const struct mu_builder *b, const struct mu_node *n, struct mu_err *err)
+{
+	if (n->id < b->graph->n_nodes && b->graph->nodes[n->id] == n)
+		return 0;
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       "node '%s' is in another graph: an operation takes values of its own graph, "
+		       "and inside a function arguments of the function",
+		       n->name);
+}
+
+int builder_check_out(const struct mu_builder *b, struct mu_out o, struct mu_err *err)
+{
+	if (!o.node)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no node");
+	if (builder_check_node(b, o.node, err))
+		return -(int)MU_INVALID_ARGUMENT;
+	if (!info_of(b, o))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s node '%s' has no output %d",
+			       o.node->op, o.node->name, o.port);
+	return 0;
+}
+
 enum mu_dtype mu_out_dtype(const struct mu_builder *b, struct mu_out o)
 {
 	const struct builder_node *i = info_of(b, o);

@@ -48,6 +48,10 @@ static inline bool builder_failed(const struct mu_builder *b)
 {
 	return b->err.code != MU_OK;
 }
+/* Fails unless o is an output of a node of b's graph. */
+int builder_check_out(const struct mu_builder *b, struct mu_out o, struct mu_err *err);
+/* Fails unless n is a node of b's graph. */
+int builder_check_node(const struct mu_builder *b, const struct mu_node *n, struct mu_err *err);
 /* Value of a constant output, else NULL. */
 const struct mu_tensor *builder_value(const struct mu_builder *b, struct mu_out o);
 /* Does nothing when o is MU_NO_OUT. */

@@ -194,6 +194,8 @@ static int op_add_node(struct mu_builder *b, const struct mu_op_args *a, const c
 		if (!a->in[i].node || a->in[i].port == MU_CONTROL)
 			return mu_fail(&b->err, MU_INVALID_ARGUMENT, "%s: input %u is not a tensor",
 				       a->op, i);
+		else if (builder_check_out(b, a->in[i], &b->err))
+			return mu_wrap(&b->err, "input %u", i);
 	for (unsigned i = 0; i < a->n_attrs; i++) {
 		if (!mu_op_attr(def, a->attrs[i].name) && a->attrs[i].name[0] != '_')
 			return mu_fail(&b->err, MU_INVALID_ARGUMENT, "%s has no attribute '%s'",

@@ -19,7 +19,8 @@ static struct mu_out initial_value(struct mu_builder *b, const struct mu_var *v,
 	if (init.kind == MU_INIT_VALUE) {
 		value = v->dtype == MU_INT32 || v->dtype == MU_INT64
 			    ? mu_const_int(b, v->dtype, (int64_t)init.value)
-			    : mu_const_float(b, (float)init.value);
+			: v->dtype == MU_DOUBLE ? mu_const_double(b, init.value)
+						: mu_const_float(b, (float)init.value);
 		if (mu_out_dtype(b, value) != v->dtype)
 			value = mu_cast(b, value, v->dtype);
 		return v->shape.rank ? mu_op(b, "Fill", MU_IN(shape, value)) : value;
@@ -44,6 +45,9 @@ struct mu_var *mu_variable(struct mu_builder *b, const char *name, enum mu_dtype
 		mu_builder_fail(b, MU_INVALID_ARGUMENT,
 				"variable '%s' is created within a function: create it outside and "
 				"pass its value to the function",
+				name);
+	if (init.kind == MU_INIT_TENSOR && !init.tensor)
+		mu_builder_fail(b, MU_INVALID_ARGUMENT, "variable '%s' gets no initial tensor",
 				name);
 	if (builder_failed(b))
 		return NULL;

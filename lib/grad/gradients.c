@@ -176,6 +176,13 @@ void mu_gradients(struct mu_builder *b, struct mu_out loss, const struct mu_out 
 		grads[i] = MU_NO_OUT;
 	if (builder_failed(b) || !loss.node || loss.port == MU_CONTROL)
 		return;
+	bool bad = builder_check_out(b, loss, &b->err) != 0;
+	for (unsigned i = 0; i < n && !bad; i++)
+		bad = xs[i].node && builder_check_out(b, xs[i], &b->err) != 0;
+	if (bad) {
+		mu_wrap(&b->err, "mu_gradients");
+		return;
+	}
 	mu_push_name(b, "gradients");
 	if (!outer)
 		b->gradients = builder_list_top(&b->scopes);

@@ -51,7 +51,7 @@ static void large_feed__is_sent_without_a_copy(void **state)
 	struct mu_feed feed = {x, &t};
 	struct mu_run run = {.feeds = &feed, .n_feeds = 1, .fetches = fetch, .n_fetches = 2};
 
-	assert_ok(run_step_encode(&r, "h", &run, 250, 7, &err), &err);
+	run_step_encode(&r, "h", &run, 250, 7);
 	assert_ptr_equal(r.payload, &t);
 	assert_int_equal(r.payload_len, 20000);
 	mu_buf_put(&whole, r.head.data, r.head.len);
@@ -66,14 +66,71 @@ static void large_feed__is_sent_without_a_copy(void **state)
 	run_step_fini(&r);
 }
 
-static void feed_fetch_or_target_without_a_node__fails(void **state)
+static void fetch_that_is_not_of_the_graph__fails(void **state)
 {
-	struct run_step r = {0};
-	struct mu_out none = MU_NO_OUT;
-	struct mu_run run = {.fetches = &none, .n_fetches = 1};
+	struct mu_builder *other = mu_builder_new();
+	const struct {
+		struct mu_out at;
+		const char *message;
+	} cases[] = {
+	    {MU_NO_OUT, "fetch 0: there is no node"},
+	    {mu_const_float(other, 2), "fetch 0: node 'Const' is in another graph"},
+	    {mu_port(x, 5), "fetch 0: Const node 'Const' has no output 5"},
+	    {mu_port(x, MU_CONTROL), "fetch 0: Const node 'Const' has no output -1"},
+	};
 
-	assert_fails(run_step_encode(&r, "h", &run, 0, 1, &err), &err, MU_INVALID_ARGUMENT,
-		     "fetch 0");
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct mu_run run = {.fetches = &cases[i].at, .n_fetches = 1};
+
+		assert_fails(run_step_check(b, &run, true, &err), &err, MU_INVALID_ARGUMENT,
+			     cases[i].message);
+	}
+	struct mu_run run = {.targets = &cases[1].at, .n_targets = 1};
+	assert_fails(run_step_check(b, &run, true, &err), &err, MU_INVALID_ARGUMENT,
+		     "target 0: node 'Const' is in another graph");
+	mu_builder_free(other);
+}
+
+static void fed_value_of_another_type_or_shape__fails(void **state)
+{
+	struct mu_out in = mu_placeholder(b, "in", MU_FLOAT, MU_SHAPE(-1, 3));
+	struct mu_shape flat = mu_shape_vec(3), rows;
+	MU_AUTO_TENSOR vector = {0};
+	MU_AUTO_TENSOR ints = {0};
+	MU_AUTO_TENSOR good = {0};
+
+	assert_ok(mu_shape_set(&rows, 2, (int64_t[]){5, 3}, &err), &err);
+	assert_ok(mu_tensor_new(&vector, MU_FLOAT, &flat, &err), &err);
+	assert_ok(mu_tensor_new(&ints, MU_INT32, &rows, &err), &err);
+	assert_ok(mu_tensor_new(&good, MU_FLOAT, &rows, &err), &err);
+	struct mu_feed feed = {in, &vector};
+	struct mu_run run = {.feeds = &feed, .n_feeds = 1};
+	assert_fails(run_step_check(b, &run, true, &err), &err, MU_INVALID_ARGUMENT,
+		     "feed 0: 'in' is float of [?,3], but the value is float of [3]");
+	feed.value = &ints;
+	assert_fails(run_step_check(b, &run, true, &err), &err, MU_INVALID_ARGUMENT,
+		     "but the value is int32 of [5,3]");
+	feed.value = NULL;
+	assert_fails(run_step_check(b, &run, true, &err), &err, MU_INVALID_ARGUMENT,
+		     "'in' gets no value");
+	assert_ok(run_step_check(b, &run, false, &err), &err);
+	feed.value = &good;
+	assert_ok(run_step_check(b, &run, true, &err), &err);
+}
+
+static void name_of_any_length__is_fetched(void **state)
+{
+	char name[3000];
+	struct run_step r = {0};
+
+	memset(name, 'n', sizeof name - 1);
+	name[sizeof name - 1] = '\0';
+	struct mu_out out =
+	    mu_op_add(b, &(struct mu_op_args){.op = "Identity", .name = name, .in = &x, .n_in = 1});
+	struct mu_run run = {.fetches = &out, .n_fetches = 1};
+	assert_ok(mu_builder_check(b, &err), &err);
+	run_step_encode(&r, "h", &run, 0, 1);
+	assert_int_equal(field(mu_buf_span(&r.head), 3, 0).len, strlen(out.node->name) + 2);
 	run_step_fini(&r);
 }
 
@@ -104,7 +161,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    T(large_feed__is_sent_without_a_copy),
-	    T(feed_fetch_or_target_without_a_node__fails),
+	    T(fetch_that_is_not_of_the_graph__fails),
+	    T(fed_value_of_another_type_or_shape__fails),
+	    T(name_of_any_length__is_fetched),
 	    T(error_in_the_reply__is_the_error_of_the_step),
 	    T(reply_without_a_value__fails),
 	};
