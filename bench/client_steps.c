@@ -36,15 +36,9 @@ static void must(int rc)
 	exit(1);
 }
 
-static int call(void *s, const char *method, const struct rpc_message *request, long timeout_ms,
-		struct mu_buf *reply, struct mu_err *e)
-{
-	return task_server_call(s, method, request, timeout_ms, reply, e);
-}
-
 static struct mu_session_options options(void)
 {
-	return (struct mu_session_options){.transport = {.call = call, .ctx = server}};
+	return (struct mu_session_options){.transport = {.call = task_server_call, .ctx = server}};
 }
 
 /* ---- timing ---- */

@@ -134,6 +134,11 @@ static void reset_signals_and_stdin(const sigset_t *mask)
 	dup2(null, STDIN_FILENO);
 }
 
+/* Variables that the operator sets, if this process runs in a pod. Here tasks have no TLS and bind
+ * any free port. */
+static const char *const unset_variables[] = {"MUSTER_LEAVE", "MUSTER_STREAM_PORT", "MUSTER_TLS",
+					      "MUSTER_TOKEN_SHA256"};
+
 /* Runs in the child, between fork and exec. */
 static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod *pod,
 				const struct task_ports *ports, int out, pid_t parent,
@@ -149,6 +154,8 @@ static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod
 	reset_signals_and_stdin(mask);
 	dup2(out, STDOUT_FILENO);
 	dup2(out, STDERR_FILENO);
+	for (unsigned i = 0; i < MU_COUNT(unset_variables); i++)
+		unsetenv(unset_variables[i]);
 	for (unsigned i = 0; i < pod->n_env; i++)
 		setenv(pod->env[i].name, pod->env[i].value, 1);
 	run_env_set(pod, r->namespace);
@@ -159,8 +166,6 @@ static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod
 		set_number("MUSTER_PROGRESS", 1, 1);
 	set_number("MUSTER_PORT", ports->port, 1);
 	set_number("MUSTER_HTTP_PORT", ports->http_port, 1);
-	/* may be set if this process runs in a pod; each task binds any free port */
-	unsetenv("MUSTER_STREAM_PORT");
 	while (pod->argv[n])
 		n++;
 	argv = MU_NEW_ARRAY(char *, n + 1);

@@ -17,7 +17,6 @@
 
 #include "cli/cli.h"
 #include "cli/manifest.h"
-#include "cli/trainer_server.h"
 #include "lib/base/log.h"
 #include "lib/cluster/cluster_spec.h"
 #include "muster/train.h"
@@ -37,6 +36,7 @@ struct trainer_task {
 
 /* Reasons for an early end of the training. */
 enum { STOP_TERMINATED = 1, STOP_FINISH = 2 };
+enum { SERVER_GRACE_MS = 2000 };
 static volatile int stop_requested;
 
 static void on_stop(int sig)
@@ -240,7 +240,7 @@ static int to_options(struct trainer_task *t, struct mu_train_options *o, struct
 	if (s->sync && !o->evaluator && sync_options(t, &o->sync, err))
 		return -(int)MU_INVALID_ARGUMENT;
 	if (t->server)
-		o->transport = trainer_server_transport(t->server);
+		o->transport = (struct mu_transport){.call = task_server_call, .ctx = t->server};
 	for (unsigned i = 0; i < o->n_hidden; i++)
 		o->hidden[i] = s->hidden[i];
 	if (mu_optimizer_named(s->optimizer, s->learning_rate, &o->optimizer, err))
@@ -305,6 +305,25 @@ static int run_training(struct trainer_task *t, struct mu_err *err)
 	return !r.stopped || stop_requested == STOP_FINISH ? CLI_OK : CLI_TERMINATED;
 }
 
+/* *unsupported is set to true when the machine does not support the kernels. */
+static int start_server(struct trainer_task *t, bool *unsupported, struct mu_err *err)
+{
+	const char *address = mu_cluster_address(&t->cluster, t->self.job, t->self.index, err);
+	char bind[TASK_SERVER_BIND];
+	struct task_server_options o = {.cluster = &t->cluster,
+					.job = t->self.job,
+					.index = t->self.index,
+					.http_port = -1,
+					.finish = on_finish,
+					.unsupported = unsupported};
+	int rc;
+
+	if (!address)
+		return -(int)MU_NOT_FOUND;
+	rc = task_options_from_env(&o, address, bind, err);
+	return rc ? rc : task_server_start(&o, &t->server, err);
+}
+
 static int serve_and_train(struct trainer_task *t, const char *manifest)
 {
 	struct mu_err err;
@@ -312,8 +331,7 @@ static int serve_and_train(struct trainer_task *t, const char *manifest)
 	bool unsupported = false;
 
 	if (!rc && !t->given_target)
-		rc = trainer_server_start(&t->cluster, &t->self, on_finish, &unsupported,
-					  &t->server, &err);
+		rc = start_server(t, &unsupported, &err);
 	if (unsupported) {
 		cli_fail(&err);
 		return MU_EXIT_KERNELS;
@@ -321,7 +339,8 @@ static int serve_and_train(struct trainer_task *t, const char *manifest)
 	if (rc)
 		return exit_status(rc, &err);
 	status = run_training(t, &err);
-	trainer_server_stop(t->server);
+	if (t->server)
+		task_server_stop(t->server, SERVER_GRACE_MS);
 	return status;
 }
 

@@ -296,9 +296,11 @@ void task_server_stop(struct task_server *s, long grace_ms)
 	free_parts(s);
 }
 
-int task_server_call(struct task_server *s, const char *method, const struct rpc_message *request,
+int task_server_call(void *server, const char *method, const struct rpc_message *request,
 		     long timeout_ms, struct mu_buf *reply, struct mu_err *err)
 {
+	struct task_server *s = server;
+
 	return rpc_local_call(s->rpc, method, request, timeout_ms, reply, err);
 }
 

@@ -61,8 +61,9 @@ int task_server_http_port(const struct task_server *s);  /* 0: none */
 const char *task_server_target(const struct task_server *s);
 /* Calls a method of the server ("/tensorflow.MasterService/RunStep") from within its process,
  * without the network.  timeout_ms <= 0: no limit.  Must not run concurrently with
- * task_server_stop. */
-int task_server_call(struct task_server *s, const char *method, const struct rpc_message *request,
+ * task_server_stop.  `server` is a struct task_server: void *, so that the function can be the
+ * `call` of a client's struct mu_transport. */
+int task_server_call(void *server, const char *method, const struct rpc_message *request,
 		     long timeout_ms, struct mu_buf *reply, struct mu_err *err);
 /* The value of the variable global_step; -1: this task has none. */
 int64_t task_server_global_step(struct task_server *s);

@@ -29,9 +29,14 @@ int mu_server_start(struct mu_server **out, const struct mu_cluster *c, const ch
 		    struct mu_err *err)
 {
 	struct task_server_options o = {.cluster = c, .job = job, .index = index, .http_port = -1};
+	const char *address = mu_cluster_address(c, job, index, err);
+	char bind[TASK_SERVER_BIND];
+	int rc;
 
-	return mu_cluster_address(c, job, index, err) ? server_start(out, &o, err)
-						      : -(int)MU_NOT_FOUND;
+	if (!address)
+		return -(int)MU_NOT_FOUND;
+	rc = task_options_from_env(&o, address, bind, err);
+	return rc ? rc : server_start(out, &o, err);
 }
 
 int mu_server_create_local(struct mu_server **out, struct mu_err *err)
@@ -50,15 +55,9 @@ const char *mu_server_target(const struct mu_server *s)
 	return task_server_target(s->task);
 }
 
-static int server_call(void *server, const char *method, const struct rpc_message *request,
-		       long timeout_ms, struct mu_buf *reply, struct mu_err *err)
-{
-	return task_server_call(server, method, request, timeout_ms, reply, err);
-}
-
 struct mu_transport mu_server_transport(struct mu_server *s)
 {
-	return (struct mu_transport){.call = server_call, .ctx = s->task};
+	return (struct mu_transport){.call = task_server_call, .ctx = s->task};
 }
 
 static volatile sig_atomic_t stop_signalled;

@@ -18,7 +18,8 @@
 struct mu_server;
 
 /* Starts a task of the cluster at its address in c; it runs until mu_server_stop. Borrows c for the
- * call. */
+ * call. The operator and `muster run` set ports, kernels and TLS in the environment (MUSTER_PORT,
+ * MUSTER_HTTP_PORT, MUSTER_KERNELS, MUSTER_TLS, …), as for muster-task. */
 int mu_server_start(struct mu_server **out, const struct mu_cluster *c, const char *job, int index,
 		    struct mu_err *err);
 /* A cluster of one task, /job:local/task:0, on a free port of this machine. */

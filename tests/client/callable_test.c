@@ -10,12 +10,6 @@ enum { LARGE = 100000, CALLS = 20 };
 
 static struct mu_err err;
 
-static int counted_call(void *server, const char *method, const struct rpc_message *request,
-			long timeout_ms, struct mu_buf *reply, struct mu_err *e)
-{
-	return task_server_call(server, method, request, timeout_ms, reply, e);
-}
-
 static void fill_sequence(struct mu_tensor *t, int64_t n, float first)
 {
 	struct mu_shape shape;
@@ -87,7 +81,7 @@ static void callable__with_a_server_in_the_process__runs_its_step(void **state)
 	if (test_server_running)
 		test_callable(&(struct mu_session_options){
 		    .isolate_state = true,
-		    .transport = {.call = counted_call, .ctx = test_server_running}});
+		    .transport = {.call = task_server_call, .ctx = test_server_running}});
 }
 
 static void invalid_callable__reports_the_reason(void **state)
