@@ -84,6 +84,26 @@ CASE(y_irfft_one, TO_REALS("IRFFT", 1))
 CASE(y_irfft_2d, TO_REALS("IRFFT2D", 2, 5))
 CASE(y_irfft_3d, TO_REALS("IRFFT3D", 2, 3, 2))
 
+static struct mu_out linear_ops(struct mu_builder *b, struct mu_out x, const char *part)
+{
+	struct mu_out z = complex_of(b, x, mu_square(b, x));
+	struct mu_out w = mu_mul(b, z, complex_of(b, values(b, 3, 4, 0), values(b, 3, 4, 1)));
+	struct mu_out axis = ints(b, 1, (int32_t[]){1});
+	struct mu_out y = mu_op(b, "ConcatV2", MU_IN(z, w, mu_const_int(b, MU_INT32, 1)));
+
+	y = mu_op(b, "Transpose", MU_IN(y, ints(b, 2, (int32_t[]){1, 0})));
+	y = mu_op(b, "Slice",
+		  MU_IN(y, ints(b, 2, (int32_t[]){1, 0}), ints(b, 2, (int32_t[]){6, 3})));
+	y = mu_op(b, "GatherV2",
+		  MU_IN(y, ints(b, 3, (int32_t[]){0, 5, 0}), mu_const_int(b, MU_INT32, 0)));
+	y = mu_op(b, "Tile", MU_IN(y, ints(b, 2, (int32_t[]){1, 2})));
+	y = mu_add(b, mu_op(b, "Sum", MU_IN(y, axis)), mu_op(b, "Mean", MU_IN(y, axis)));
+	return mu_square(b, mu_op(b, part, MU_IN(mu_op(b, "ExpandDims", MU_IN(y, axis)))));
+}
+
+CASE(y_complex_linear, linear_ops(b, x, "Real"))
+CASE(y_complex_linear_imag, linear_ops(b, x, "Imag"))
+
 static const struct gradient_case complex_cases[] = {
     {"Complex", {2, {3, 4}}, y_complex, -1, 1},
     {"Complex, imaginary part broadcast", {1, {4}}, y_complex_row, -1, 1},
@@ -92,6 +112,8 @@ static const struct gradient_case complex_cases[] = {
     {"Angle", {2, {3, 4}}, y_angle, 1, 2},
     {"complex products and sums", {2, {3, 4}}, y_complex_products, -1, 1},
     {"complex products and sums, imaginary", {2, {3, 4}}, y_complex_products_imag, -1, 1},
+    {"complex linear ops", {2, {3, 4}}, y_complex_linear, -1, 1},
+    {"complex linear ops, imaginary", {2, {3, 4}}, y_complex_linear_imag, -1, 1},
     {"complex128", {2, {3, 4}}, y_complex_wide, 0.5f, 1},
     {"FFT", {2, {2, 4}}, y_fft, -1, 1},
     {"IFFT", {2, {2, 4}}, y_ifft, -1, 1},
