@@ -133,10 +133,16 @@ static int open_events(struct trainer *t, struct mu_err *err)
 	if (rc)
 		return rc;
 	mu_graph_write(mu_builder_graph(t->b), &graph);
-	rc = mu_event_graph(t->events, 0, mu_buf_span(&graph), err);
-	if (!rc)
-		rc = mu_event_session_log(t->events, 0, MU_SESSION_START, "", err);
-	return rc;
+	return mu_event_graph(t->events, 0, mu_buf_span(&graph), err);
+}
+
+/* TensorBoard drops the points of earlier runs from the step of this event on. */
+static int log_session_start(struct trainer *t, struct mu_err *err)
+{
+	int64_t first_step = mu_monitored_step(t->session) + 1;
+
+	return t->events ? mu_event_session_log(t->events, first_step, MU_SESSION_START, "", err)
+			 : 0;
 }
 
 /* Returns a new string, or NULL without a checkpoint folder. */
@@ -291,7 +297,9 @@ static int run_trainer(struct trainer *t, struct mu_train_result *r, struct mu_e
 	if (rc)
 		return rc;
 	t->is_registered = 1; /* for o->leave: this task is registered now, so it can deregister */
-	rc = train_and_evaluate(t, r, err);
+	rc = log_session_start(t, err);
+	if (!rc)
+		rc = train_and_evaluate(t, r, err);
 	end = mu_monitored_close(t->session, rc != 0, &later);
 	if (!rc && end)
 		rc = mu_fail(err, later.code, "%s", later.msg);
