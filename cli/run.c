@@ -392,7 +392,9 @@ static void print_summary(const struct run *r, int status)
 	MU_AUTO_FREE char *show = mu_xasprintf("%s checkpoint show", program_invocation_name);
 	MU_AUTO_FREE char *events = mu_xasprintf("%s events", program_invocation_name);
 
-	if (status == CLI_INTERRUPTED)
+	if (status == CLI_INTERRUPTED && !v->progress.step)
+		printf("%s: stopped\n", r->spec->name);
+	else if (status == CLI_INTERRUPTED)
 		printf("%s: stopped at step %lld; run it again to continue from there\n",
 		       r->spec->name, (long long)v->progress.step);
 	else

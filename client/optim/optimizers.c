@@ -40,9 +40,10 @@ static double default_if_zero(double v, double otherwise)
 
 static struct mu_out constant_like(struct mu_builder *b, const struct mu_var *v, double x)
 {
-	struct mu_out c = mu_const_float(b, (float)x);
+	struct mu_out c =
+	    v->dtype == MU_DOUBLE ? mu_const_double(b, x) : mu_const_float(b, (float)x);
 
-	return v->dtype == MU_FLOAT ? c : mu_cast(b, c, v->dtype);
+	return mu_out_dtype(b, c) == v->dtype ? c : mu_cast(b, c, v->dtype);
 }
 
 static struct mu_var *slot_variable(struct mu_builder *b, const struct mu_var *v, const char *name,

@@ -9,6 +9,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/pb.h"
+#include "lib/io/folders.h"
 #include "lib/io/json.h"
 #include "muster/train.h"
 
@@ -134,7 +135,8 @@ static int profiler_after(struct mu_hook *base, struct mu_hook_step *s, struct m
 		return 0;
 	}
 	path = mu_xasprintf("%s/timeline-%lld.json", h->folder, (long long)s->step);
-	return mu_write_unsynced(path, text.data, text.len, err);
+	int rc = mu_make_folders(path, err);
+	return rc ? rc : mu_write_unsynced(path, text.data, text.len, err);
 }
 
 static void profiler_free(struct mu_hook *base)

@@ -44,10 +44,12 @@ struct mu_monitored {
 	bool stop;
 };
 
-static bool may_recover(int rc)
+/* A server that shuts down cancels its steps. A second cancellation in a row is the program's: it
+ * uses a closed queue, for example. */
+static bool may_recover(const struct mu_monitored *m, int rc)
 {
-	/* CANCELLED: only a server that lost a peer cancels our steps. */
-	return rc == -(int)MU_ABORTED || rc == -(int)MU_UNAVAILABLE || rc == -(int)MU_CANCELLED;
+	return rc == -(int)MU_ABORTED || rc == -(int)MU_UNAVAILABLE ||
+	       (rc == -(int)MU_CANCELLED && m->recoveries == 0);
 }
 
 static int is_ready(struct mu_monitored *m, bool *ready, struct mu_err *err)
@@ -72,8 +74,9 @@ static int prepare_as_chief(struct mu_monitored *m, struct mu_err *err)
 	bool ready;
 	int rc = is_ready(m, &ready, err);
 
-	if (!rc && !ready && replica_is(&m->replica))
-		rc = replica_set_members(&m->replica, m->session, err);
+	if (!rc && replica_is(&m->replica))
+		rc = ready ? replica_init_members(&m->replica, m->session, err)
+			   : replica_set_members(&m->replica, m->session, err);
 	if (rc || ready)
 		return rc;
 	if (m->o.saver && m->folder) {
@@ -190,7 +193,7 @@ static int prepare(struct mu_monitored *m, struct mu_err *err)
 	for (;;) {
 		close_session(m);
 		rc = try_prepare(m, deadline, &why);
-		if (!may_recover(rc) || stop_requested(m) || mu_clock() > deadline)
+		if (!may_recover(m, rc) || stop_requested(m) || mu_clock() > deadline)
 			break;
 		mu_warn("train", "not ready, retrying: %s", why.msg);
 		usleep(POLL_MAX_MS * 1000);
@@ -435,7 +438,7 @@ int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct 
 	struct mu_err why = {0};
 	int rc;
 
-	while (may_recover(rc = run_once(m, run, values, &why)) && m->recoveries++ < most) {
+	while (may_recover(m, rc = run_once(m, run, values, &why)) && m->recoveries++ < most) {
 		mu_warn("train", "lost the session at step %lld, opening a new one: %s",
 			(long long)m->step, why.msg);
 		if (m->recoveries > 1) /* a second recovery in a row: give the cluster time */

@@ -47,6 +47,14 @@ int replica_set_members(struct replica *r, struct mu_session *s, struct mu_err *
 	    NULL, err);
 }
 
+int replica_init_members(struct replica *r, struct mu_session *s, struct mu_err *err)
+{
+	MU_AUTO_TENSOR members = {0};
+	int rc = mu_session_get(s, r->sync.members, &members, err);
+
+	return rc == -(int)MU_FAILED_PRECONDITION ? replica_set_members(r, s, err) : rc;
+}
+
 int replica_read_epoch(struct replica *r, struct mu_session *s, struct mu_err *err)
 {
 	MU_AUTO_TENSOR at = {0};

@@ -30,6 +30,9 @@ void replica_fini(struct replica *r);
 /* Chief only, before it initialises a model: sets the members. These are the initial workers, or in
  * a later session the last known members. */
 int replica_set_members(struct replica *r, struct mu_session *s, struct mu_err *err);
+/* Chief only, for a model that is initialised: sets the members if it has none, as after an
+ * asynchronous training. */
+int replica_init_members(struct replica *r, struct mu_session *s, struct mu_err *err);
 /* Called in each new session after the model is ready. Does nothing for an asynchronous worker. */
 int replica_join(struct replica *r, struct mu_session *s, struct mu_err *err);
 /* Reads the epoch. Called after joining, and again by the chief after it has started an epoch. */

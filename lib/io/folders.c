@@ -4,14 +4,16 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/base/mem.h"
 
 int mu_make_folders(const char *path, struct mu_err *err)
 {
 	MU_AUTO_FREE char *copy = mu_xstrdup(path);
+	char *last = strrchr(copy, '/');
 
-	if (!*copy)
+	if (!last)
 		return 0;
 	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
@@ -19,7 +21,9 @@ int mu_make_folders(const char *path, struct mu_err *err)
 			return mu_fail_errno(err, errno, "cannot make the folder %s", copy);
 		*slash = '/';
 	}
-	return 0;
+	last[1] = '\0'; /* with the slash, access fails if there is a file of this name */
+	return access(copy, F_OK) ? mu_fail_errno(err, errno, "cannot make the folder %s", copy)
+				  : 0;
 }
 
 int mu_make_folder(const char *path, struct mu_err *err)

@@ -151,10 +151,36 @@ int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, 
 
 /* ---- writing ---- */
 
+/* Length of the UTF-8 character at p, which ends with NUL; 0 if it is invalid. */
+static size_t utf8_length(const unsigned char *p)
+{
+	size_t n = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf5 ? 4 : 0;
+
+	for (size_t i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	bool overlong = (*p == 0xe0 && p[1] < 0xa0) || (*p == 0xf0 && p[1] < 0x90);
+	bool surrogate = *p == 0xed && p[1] >= 0xa0, too_large = *p == 0xf4 && p[1] >= 0x90;
+	return overlong || surrogate || too_large ? 0 : n;
+}
+
+/* JSON is UTF-8, but the names of a client's resources can have any bytes: '?' replaces invalid
+ * ones. */
+static void replace_invalid_utf8(char *text)
+{
+	for (size_t n; *text; text += n ? n : 1) {
+		n = utf8_length((const unsigned char *)text);
+		if (!n)
+			*text = '?';
+	}
+}
+
 void mu_json_print(struct mu_buf *out, const cJSON *json)
 {
 	char *text = cJSON_PrintUnformatted(json);
 
+	if (text)
+		replace_invalid_utf8(text);
 	mu_buf_puts(out, text ? text : "null");
 	cJSON_free(text);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/checkpoint/bundle.h"
 #include "lib/checkpoint/checkpoint_state.h"
 #include "lib/io/event_writer.h"
@@ -148,6 +149,53 @@ static void nan_loss__fails_the_training(void **state)
 	rc = mu_monitored_train(p.m, &(struct mu_run){0}, NULL, &err);
 	assert_int_equal(rc, -(int)MU_INVALID_ARGUMENT);
 	assert_non_null(strstr(err.msg, "at step 1"));
+	close_all(&p);
+}
+
+static void loss_of_each_number_type__passes_the_nan_check(void **state)
+{
+	static const enum mu_dtype types[] = {MU_HALF, MU_BFLOAT16, MU_INT32, MU_DOUBLE};
+	const char *tags[MU_COUNT(types)] = {"half", "bfloat16", "int32", "double"};
+	struct mu_hook *hooks[2 * MU_COUNT(types) + 1];
+	struct mu_out losses[MU_COUNT(types)];
+	struct mu_event_writer *events;
+	struct program p;
+	unsigned n = 0;
+
+	build(&p, "x");
+	assert_ok(mu_event_create(&events, folder, "", &err), &err);
+	for (unsigned i = 0; i < MU_COUNT(types); i++) {
+		losses[i] = mu_cast(p.b, p.loss, types[i]);
+		hooks[n++] = mu_nan_hook(losses[i]);
+		hooks[n++] = mu_logging_hook(&tags[i], &losses[i], 1, 1);
+	}
+	hooks[n++] = mu_summary_hook(events, 1, tags, losses, MU_COUNT(types));
+	assert_ok(open_with(&p, hooks, n), &err);
+	assert_ok(mu_monitored_train(p.m, &(struct mu_run){0}, NULL, &err), &err);
+	close_all(&p);
+	assert_ok(mu_event_close(events, &err), &err);
+}
+
+static void closed_queue__is_not_taken_for_a_lost_session(void **state)
+{
+	struct program p;
+	int64_t start = mu_clock_ms();
+
+	build(&p, "x");
+	struct mu_out queue =
+	    mu_op(p.b, "FIFOQueueV2",
+		  MU_ATTRS(MU_A_TYPES("component_types", ((enum mu_dtype[]){MU_FLOAT}), 1)));
+	struct mu_out close = mu_op(p.b, "QueueCloseV2", MU_IN(queue));
+	mu_push_control(p.b, &close, 1);
+	struct mu_out enqueue = mu_op(p.b, "QueueEnqueueV2", MU_IN(queue, mu_const_float(p.b, 1)));
+	mu_pop_control(p.b);
+	assert_ok(open_with(&p, NULL, 0), &err);
+	assert_int_equal(mu_monitored_train(p.m,
+					    &(struct mu_run){.targets = &enqueue, .n_targets = 1},
+					    NULL, &err),
+			 -(int)MU_CANCELLED);
+	assert_non_null(strstr(err.msg, "is closed"));
+	assert_true(mu_clock_ms() - start < 20000); /* 20 sessions take 30 s */
 	close_all(&p);
 }
 
@@ -376,6 +424,8 @@ int main(void)
 	    T(training__resumes_from_its_checkpoint),
 	    T(checkpoint_without_a_variable__names_the_variable),
 	    T(nan_loss__fails_the_training),
+	    T(loss_of_each_number_type__passes_the_nan_check),
+	    T(closed_queue__is_not_taken_for_a_lost_session),
 	    T(summaries__are_written_at_their_interval),
 	    T(summaries_of_many_values__are_written_up_to_the_limit),
 	    T(unreachable_target__is_unavailable_after_the_timeout),
