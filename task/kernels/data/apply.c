@@ -31,18 +31,18 @@ static int check_filter(struct dataset *d, struct mu_err *err)
 				d->n_out);
 }
 
-/* The next element and whether the predicate is for it. */
+/* Reads the next element; *keep is the result of the predicate. */
 static int read_predicate(struct dataset_iterator *it, struct mu_tensor *out, bool *keep,
 			  struct mu_err *err)
 {
-	struct mu_tensor yes;
-	int rc = dataset_next_mapped(it, 0, &yes, 1, out, err);
+	struct mu_tensor result;
+	int rc = dataset_next_mapped(it, 0, &result, 1, out, err);
 
 	if (rc <= 0)
 		return rc;
-	bool fits = yes.dtype == MU_BOOL && yes.shape.count == 1;
-	*keep = fits && MU_DATA(bool, &yes)[0];
-	mu_tensor_unref(&yes);
+	bool fits = result.dtype == MU_BOOL && result.shape.count == 1;
+	*keep = fits && MU_DATA(bool, &result)[0];
+	mu_tensor_unref(&result);
 	if (fits)
 		return 1;
 	element_drop(out, it->d->n_out);
@@ -60,17 +60,18 @@ static int filter_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 	return rc;
 }
 
-/* ---- a dataset for each element: one after the other, or several interleaved ---- */
+/* ---- flat_map and interleave ---- */
 
 enum { AUTOTUNE = -1, MAX_CYCLE_LENGTH = 65536 };
 struct slot {
-	struct dataset_iterator *it; /* NULL: none has begun */
-	struct mu_tensor *of; /* the element that its dataset was made of, for the saved state */
-	bool has_failed;      /* an error took the place of its dataset */
+	struct dataset_iterator *it; /* NULL: the slot is empty */
+	struct mu_tensor *element;   /* the function's argument, for the saved state */
+	bool has_failed;             /* the function or the input failed for this slot */
 };
 struct cycle {
 	struct slot *slot;
-	int64_t n, at, taken; /* slots, the current one, elements it has given in its block */
+	int64_t n, at;     /* the number of slots; the current slot */
+	int64_t block_pos; /* elements of the current block so far */
 	bool input_exhausted;
 };
 
@@ -92,9 +93,9 @@ static int interleave_open(struct dataset_iterator *it, struct mu_err *err)
 static void end_slot(const struct dataset_iterator *it, struct slot *t)
 {
 	dataset_iterator_close(t->it);
-	if (t->of)
-		element_drop(t->of, it->d->in[0]->n_out);
-	free(t->of);
+	if (t->element)
+		element_drop(t->element, it->d->in[0]->n_out);
+	free(t->element);
 	*t = (struct slot){0};
 }
 
@@ -107,8 +108,8 @@ static void interleave_close(struct dataset_iterator *it)
 	free(t->slot);
 }
 
-/* Opens what the function makes of an element; both are taken. */
-static int begin_slot(struct dataset_iterator *it, struct slot *t, struct mu_tensor *of,
+/* Opens the dataset that the function returned for an element.  Takes both. */
+static int begin_slot(struct dataset_iterator *it, struct slot *t, struct mu_tensor *element,
 		      struct mu_tensor *result, struct mu_err *err)
 {
 	struct dataset *d = dataset_in(result);
@@ -118,42 +119,42 @@ static int begin_slot(struct dataset_iterator *it, struct slot *t, struct mu_ten
 				  it->d->n_out);
 
 	mu_tensor_unref(result);
-	t->of = of;
+	t->element = element;
 	if (rc)
 		end_slot(it, t);
 	return rc;
 }
 
-/* 1: the slot has an iterator; 0: nothing is left to fill it. */
+/* Fills the current slot if it is empty.  Returns 1, or 0 if the input has ended. */
 static int open_slot(struct dataset_iterator *it, struct cycle *t, struct mu_err *err)
 {
-	struct mu_tensor result, *of;
+	struct mu_tensor result, *element;
 	int rc;
 
 	if (t->slot[t->at].it)
 		return 1;
 	if (t->input_exhausted)
 		return 0;
-	of = MU_NEW_ARRAY(struct mu_tensor, it->d->in[0]->n_out + 1);
-	if ((rc = dataset_next_mapped(it, 0, &result, 1, of, err)) <= 0) {
+	element = MU_NEW_ARRAY(struct mu_tensor, it->d->in[0]->n_out + 1);
+	if ((rc = dataset_next_mapped(it, 0, &result, 1, element, err)) <= 0) {
 		t->input_exhausted = rc == 0;
-		free(of);
+		free(element);
 		return rc;
 	}
-	MU_RETURN_IF_ERROR(begin_slot(it, &t->slot[t->at], of, &result, err));
+	MU_RETURN_IF_ERROR(begin_slot(it, &t->slot[t->at], element, &result, err));
 	return 1;
 }
 
 static void next_slot(struct cycle *t)
 {
-	t->taken = 0;
+	t->block_pos = 0;
 	t->at = (t->at + 1) % t->n;
 }
 
 static int interleave_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	int64_t block = it->d->kind->n_scalars ? dataset_number(it->d, 1) : INT64_MAX, empty = 0;
-	bool is_parallel = it->d->kind->n_scalars > 2; /* there, an error is one of the elements */
+	bool is_parallel = it->d->kind->n_scalars > 2; /* an error counts as an element */
 	struct cycle *t = it->state;
 	int rc;
 
@@ -176,7 +177,7 @@ static int interleave_next(struct dataset_iterator *it, struct mu_tensor *out, s
 		}
 		empty = 0;
 		rc = dataset_iterator_next(t->slot[t->at].it, out, err);
-		if ((rc > 0 || (rc && is_parallel)) && ++t->taken >= block)
+		if ((rc > 0 || (rc && is_parallel)) && ++t->block_pos >= block)
 			next_slot(t);
 		if (rc)
 			return rc;
@@ -186,44 +187,44 @@ static int interleave_next(struct dataset_iterator *it, struct mu_tensor *out, s
 	return 0;
 }
 
-/* The dataset of a slot is made again from its element. */
+/* Restores a slot: calls the function on the saved element. */
 static int read_slot(struct dataset_iterator *it, struct slot *t, struct serializer *ser,
 		     struct mu_err *err)
 {
 	unsigned n = it->d->in[0]->n_out;
 	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + 1);
-	struct mu_tensor *of = MU_NEW_ARRAY(struct mu_tensor, n + 1), made;
-	int rc = serialize_element(ser, of, n, err);
+	struct mu_tensor *element = MU_NEW_ARRAY(struct mu_tensor, n + 1), result;
+	int rc = serialize_element(ser, element, n, err);
 
 	if (rc) {
-		free(of);
+		free(element);
 		return rc;
 	}
-	element_ref(in, of, n);
-	if ((rc = dataset_apply(it, 0, in, n, &made, 1, err))) {
-		element_drop(of, n);
-		free(of);
+	element_ref(in, element, n);
+	if ((rc = dataset_apply(it, 0, in, n, &result, 1, err))) {
+		element_drop(element, n);
+		free(element);
 		return rc;
 	}
-	MU_RETURN_IF_ERROR(begin_slot(it, t, of, &made, err));
+	MU_RETURN_IF_ERROR(begin_slot(it, t, element, &result, err));
 	return serialize_dataset_iterator(ser, t->it, err);
 }
 
 static int slot_serialize(struct dataset_iterator *it, struct slot *t, struct serializer *ser,
 			  struct mu_err *err)
 {
-	bool there = t->it != NULL;
+	bool is_open = t->it != NULL;
 
-	MU_RETURN_IF_ERROR(serialize_flag(ser, &there, err));
-	if (!there)
+	MU_RETURN_IF_ERROR(serialize_flag(ser, &is_open, err));
+	if (!is_open)
 		return 0;
 	if (serializer_is_reading(ser))
 		return read_slot(it, t, ser, err);
-	MU_RETURN_IF_ERROR(serialize_element(ser, t->of, it->d->in[0]->n_out, err));
+	MU_RETURN_IF_ERROR(serialize_element(ser, t->element, it->d->in[0]->n_out, err));
 	return serialize_dataset_iterator(ser, t->it, err);
 }
 
-/* The cycle length may have been our choice, on another machine. */
+/* The saved cycle length may be another: AUTOTUNE depends on the number of CPUs. */
 static int interleave_serialize(struct dataset_iterator *it, struct serializer *ser,
 				struct mu_err *err)
 {
@@ -231,24 +232,24 @@ static int interleave_serialize(struct dataset_iterator *it, struct serializer *
 	int64_t n = t->n;
 
 	MU_RETURN_IF_ERROR(serialize_number(ser, &n, 1, MAX_CYCLE_LENGTH, err));
-	if (n != t->n) { /* just opened: no slot has begun */
+	if (n != t->n) { /* the iterator is new: all slots are empty */
 		free(t->slot);
 		t->slot = MU_NEW_ARRAY(struct slot, (size_t)n);
 		t->n = n;
 	}
 	MU_RETURN_IF_ERROR(serialize_number(ser, &t->at, 0, n - 1, err));
-	MU_RETURN_IF_ERROR(serialize_number(ser, &t->taken, 0, INT64_MAX - 1, err));
+	MU_RETURN_IF_ERROR(serialize_number(ser, &t->block_pos, 0, INT64_MAX - 1, err));
 	MU_RETURN_IF_ERROR(serialize_flag(ser, &t->input_exhausted, err));
 	for (int64_t i = 0; i < n; i++)
 		MU_RETURN_IF_ERROR(slot_serialize(it, &t->slot[i], ser, err));
 	return 0;
 }
 
-/* ---- a state that goes from element to element ---- */
+/* ---- scan and take_while ---- */
 
 struct states {
 	struct mu_tensor *t; /* n_params_before_captured of them */
-	bool over;
+	bool ended;
 };
 
 static int states_open(struct dataset_iterator *it, struct mu_err *err)
@@ -272,14 +273,14 @@ static int states_serialize(struct dataset_iterator *it, struct serializer *ser,
 {
 	struct states *s = it->state;
 	unsigned n = it->d->n_params_before_captured;
-	MU_AUTO_FREE struct mu_tensor *read = MU_NEW_ARRAY(struct mu_tensor, n + 1);
-	int rc = serialize_flag(ser, &s->over, err);
+	MU_AUTO_FREE struct mu_tensor *restored = MU_NEW_ARRAY(struct mu_tensor, n + 1);
+	int rc = serialize_flag(ser, &s->ended, err);
 
 	if (rc || !serializer_is_reading(ser))
 		return rc ? rc : serialize_element(ser, s->t, n, err);
-	MU_RETURN_IF_ERROR(serialize_element(ser, read, n, err));
+	MU_RETURN_IF_ERROR(serialize_element(ser, restored, n, err));
 	element_drop(s->t, n);
-	memcpy(s->t, read, n * sizeof *read);
+	memcpy(s->t, restored, n * sizeof *restored);
 	return 0;
 }
 
@@ -294,21 +295,21 @@ static int check_scan(struct dataset *d, struct mu_err *err)
 static int scan_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	unsigned n = it->d->n_params_before_captured, n_in = n + it->d->in[0]->n_out,
-		 n_made = n + it->d->n_out;
+		 n_results = n + it->d->n_out;
 	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n_in + 1);
-	MU_AUTO_FREE struct mu_tensor *made = MU_NEW_ARRAY(struct mu_tensor, n_made + 1);
+	MU_AUTO_FREE struct mu_tensor *results = MU_NEW_ARRAY(struct mu_tensor, n_results + 1);
 	struct states *s = it->state;
 	int rc = it->input ? dataset_iterator_next(it->input, in + n, err) : 0;
 
 	if (rc <= 0)
 		return rc;
 	element_ref(in, s->t, n);
-	rc = dataset_apply(it, 0, in, n_in, made, n_made, err);
+	rc = dataset_apply(it, 0, in, n_in, results, n_results, err);
 	if (rc)
 		return rc == -MU_OUT_OF_RANGE ? dataset_function_ended(it, err) : rc;
 	element_drop(s->t, n);
-	memcpy(s->t, made, n * sizeof *made);
-	memcpy(out, made + n, it->d->n_out * sizeof *made);
+	memcpy(s->t, results, n * sizeof *results);
+	memcpy(out, results + n, it->d->n_out * sizeof *results);
 	return 1;
 }
 
@@ -316,13 +317,13 @@ static int while_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 {
 	struct states *s = it->state;
 	bool keep = false;
-	int rc = s->over ? 0 : read_predicate(it, out, &keep, err);
+	int rc = s->ended ? 0 : read_predicate(it, out, &keep, err);
 
 	if (rc > 0 && !keep) {
 		element_drop(out, it->d->n_out);
 		rc = 0;
 	}
-	s->over |= rc == 0;
+	s->ended |= rc == 0;
 	return rc;
 }
 

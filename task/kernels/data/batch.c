@@ -101,15 +101,15 @@ static int padded_shape(const struct dataset *d, struct mu_tensor *const *elemen
 					  mu_dtype_name(d->params[1 + d->n_out + k].dtype));
 	}
 	for (int x = 0; x < want->shape.count; x++) {
-		int64_t side = MU_DATA(int64_t, want)[x], widest = 0;
+		int64_t size = MU_DATA(int64_t, want)[x], max_size = 0;
 		for (int64_t i = 0; i < n; i++)
-			if (element[i][k].shape.dim[x] > widest)
-				widest = element[i][k].shape.dim[x];
-		if (side >= 0 && side < widest)
+			if (element[i][k].shape.dim[x] > max_size)
+				max_size = element[i][k].shape.dim[x];
+		if (size >= 0 && size < max_size)
 			return mu_fail(err, MU_DATA_LOSS,
 				       "Attempted to pad to a smaller size than the input "
 				       "element.");
-		MU_RETURN_IF_ERROR(mu_shape_push(out, side < 0 ? widest : side, err));
+		MU_RETURN_IF_ERROR(mu_shape_push(out, size < 0 ? max_size : size, err));
 	}
 	return 0;
 }
@@ -119,17 +119,17 @@ static int stack_padded(const struct dataset *d, struct mu_tensor *const *elemen
 {
 	const struct mu_tensor *padding = &d->params[1 + d->n_out + k];
 	struct mu_shape s;
-	struct view whole;
+	struct view batch;
 
 	MU_RETURN_IF_ERROR(padded_shape(d, element, n, k, &s, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(out, padding->dtype, &s, err));
 	elems_fill(out->dtype, out->data, 0, padding->data, s.count);
-	view_of(&whole, &s);
+	view_of(&batch, &s);
 	for (int64_t i = 0; i < n; i++) {
-		struct view v = {.rank = s.rank - 1, .offset = i * whole.stride[0]};
+		struct view v = {.rank = s.rank - 1, .offset = i * batch.stride[0]};
 		for (int x = 0; x < v.rank; x++) {
 			v.dim[x] = element[i][k].shape.dim[x];
-			v.stride[x] = whole.stride[x + 1];
+			v.stride[x] = batch.stride[x + 1];
 		}
 		view_write(out->dtype, out->data, &v, element[i][k].data);
 	}
@@ -145,8 +145,8 @@ static int next_of_input(struct dataset_iterator *it, struct mu_tensor *out, str
 }
 
 /* Returns the iterator that feeds the map function of a MapAndBatchDataset, or of a batch()
- * directly behind map(); NULL if there is none.  TensorFlow's optimizer makes a MapAndBatchDataset
- * of map() and batch(). */
+ * directly after map(); NULL if there is none.  TensorFlow's optimizer replaces map() and batch()
+ * by a MapAndBatchDataset. */
 static struct dataset_iterator *function_input(const struct dataset_iterator *it)
 {
 	if (it->d->f[0].f)

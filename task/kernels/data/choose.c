@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets that choose among the elements of others, take them apart, or look at how many come. */
+/* Datasets that select elements of several inputs, drop duplicates, unbatch or rebatch, ignore
+ * errors, or assert a cardinality. */
 #include <stdio.h>
 
 #include "lib/base/map.h"
@@ -8,12 +9,12 @@
 #include "task/kernels/data/serializer.h"
 #include "task/kernels/data/stack.h"
 
-/* ---- directed: in[0] says from which of the others the next one comes ---- */
+/* ---- directed interleave: in[0] yields the number of the next element's dataset ---- */
 
 struct directed {
-	struct dataset_iterator **from; /* of in[1 …]; NULL: at its end */
-	unsigned left;
-	bool over;
+	struct dataset_iterator **inputs; /* over in[1] and on; NULL: ended */
+	unsigned n_open;
+	bool ended;
 };
 
 static int check_directed(struct dataset *d, struct mu_err *err)
@@ -32,10 +33,10 @@ static int directed_open(struct dataset_iterator *it, struct mu_err *err)
 	struct directed *w = it->state;
 	int rc = dataset_iterator_open_input(it, err);
 
-	w->left = it->d->n_in - 1;
-	w->from = MU_NEW_ARRAY(struct dataset_iterator *, it->d->n_in);
-	for (unsigned i = 0; i < w->left && !rc; i++)
-		rc = dataset_iterator_open(it->d->in[i + 1], it->caller, &w->from[i], err);
+	w->n_open = it->d->n_in - 1;
+	w->inputs = MU_NEW_ARRAY(struct dataset_iterator *, it->d->n_in);
+	for (unsigned i = 0; i < w->n_open && !rc; i++)
+		rc = dataset_iterator_open(it->d->in[i + 1], it->caller, &w->inputs[i], err);
 	return rc;
 }
 
@@ -43,12 +44,12 @@ static void directed_close(struct dataset_iterator *it)
 {
 	struct directed *w = it->state;
 
-	for (unsigned i = 0; w->from && i + 1 < it->d->n_in; i++)
-		dataset_iterator_close(w->from[i]);
-	free(w->from);
+	for (unsigned i = 0; w->inputs && i + 1 < it->d->n_in; i++)
+		dataset_iterator_close(w->inputs[i]);
+	free(w->inputs);
 }
 
-static int dataset_mix_choose(struct dataset_iterator *it, int64_t *chosen, struct mu_err *err)
+static int read_selector(struct dataset_iterator *it, int64_t *chosen, struct mu_err *err)
 {
 	struct mu_tensor t;
 	int rc = dataset_iterator_next(it->input, &t, err);
@@ -70,18 +71,18 @@ static int directed_next(struct dataset_iterator *it, struct mu_tensor *out, str
 	int64_t i = 0;
 	int rc = 0;
 
-	while (!w->over && w->left && (rc = dataset_mix_choose(it, &i, err))) {
+	while (!w->ended && w->n_open && (rc = read_selector(it, &i, err))) {
 		if (rc < 0)
 			return rc;
-		if (!w->from[i])
+		if (!w->inputs[i])
 			continue;
-		MU_RETURN_IF_ERROR(dataset_iterator_next(w->from[i], out, err));
-		dataset_iterator_close(w->from[i]);
-		w->from[i] = NULL;
-		w->left--;
-		w->over = it->d->op_flag;
+		MU_RETURN_IF_ERROR(dataset_iterator_next(w->inputs[i], out, err));
+		dataset_iterator_close(w->inputs[i]);
+		w->inputs[i] = NULL;
+		w->n_open--;
+		w->ended = it->d->op_flag;
 	}
-	w->over = true;
+	w->ended = true;
 	return 0;
 }
 
@@ -89,18 +90,18 @@ static int directed_serialize(struct dataset_iterator *it, struct serializer *se
 			      struct mu_err *err)
 {
 	struct directed *w = it->state;
-	int rc = serialize_flag(ser, &w->over, err);
+	int rc = serialize_flag(ser, &w->ended, err);
 
-	w->left = 0;
+	w->n_open = 0;
 	for (unsigned i = 0; i + 1 < it->d->n_in && !rc; i++) {
-		rc = serialize_optional_iterator(ser, it->d->in[i + 1], it->caller, &w->from[i],
+		rc = serialize_optional_iterator(ser, it->d->in[i + 1], it->caller, &w->inputs[i],
 						 err);
-		w->left += w->from[i] != NULL;
+		w->n_open += w->inputs[i] != NULL;
 	}
 	return rc;
 }
 
-/* ---- unique: the set of the elements so far, by their bytes ---- */
+/* ---- unique: the state is the set of the elements so far, serialized ---- */
 
 static int check_unique(struct dataset *d, struct mu_err *err)
 {
@@ -122,7 +123,7 @@ static void unique_close(struct dataset_iterator *it)
 
 static int unique_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct mu_map *seen = it->state;
+	struct mu_map *distinct = it->state;
 	int rc;
 
 	while ((rc = dataset_iterator_next(it->input, out, err)) > 0) {
@@ -134,7 +135,7 @@ static int unique_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 					       "`tf.int32`, `tf.int64`, or `tf.string` component.");
 		}
 		mu_tensor_write(&b, out);
-		if (!mu_map_put_n(seen, b.data, b.len, seen))
+		if (!mu_map_put_n(distinct, b.data, b.len, distinct))
 			return 1;
 		mu_tensor_unref(out);
 	}
@@ -143,8 +144,8 @@ static int unique_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 
 static int unique_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct mu_map *seen = it->state;
-	int64_t n = (int64_t)seen->count;
+	struct mu_map *distinct = it->state;
+	int64_t n = (int64_t)distinct->count;
 	int rc = 0;
 
 	MU_RETURN_IF_ERROR(serialize_number(ser, &n, 0, INT64_MAX, err));
@@ -152,11 +153,11 @@ static int unique_serialize(struct dataset_iterator *it, struct serializer *ser,
 		for (; n && !rc; n--) {
 			MU_AUTO_BUF b = {0};
 			if (!(rc = serialize_bytes(ser, &b, err)))
-				mu_map_put_n(seen, b.data ? b.data : "", b.len, seen);
+				mu_map_put_n(distinct, b.data ? b.data : "", b.len, distinct);
 		}
 		return rc;
 	}
-	mu_map_each (seen, s) {
+	mu_map_each (distinct, s) {
 		struct mu_buf key = {.data = s->key, .len = s->len};
 		MU_RETURN_IF_ERROR(serialize_bytes(ser, &key, err));
 	}
@@ -166,11 +167,11 @@ static int unique_serialize(struct dataset_iterator *it, struct serializer *ser,
 /* ---- unbatch ---- */
 
 struct rows {
-	struct mu_tensor t[MAX_COMPONENTS]; /* the element in hand; n of 0: none */
+	struct mu_tensor t[MAX_COMPONENTS]; /* the current batch; n is 0: none */
 	int64_t at, n;
 };
 
-static int dataset_mix_check_rows(const struct mu_tensor *t, unsigned n, struct mu_err *err)
+static int check_batch_rows(const struct mu_tensor *t, unsigned n, struct mu_err *err)
 {
 	for (unsigned i = 0; i < n; i++) {
 		const struct mu_shape *s = &t[i].shape;
@@ -187,13 +188,13 @@ static int dataset_mix_check_rows(const struct mu_tensor *t, unsigned n, struct 
 	return 0;
 }
 
-static int take_rows(struct dataset_iterator *it, struct rows *r, struct mu_err *err)
+static int read_batch(struct dataset_iterator *it, struct rows *r, struct mu_err *err)
 {
 	int rc = dataset_iterator_next(it->input, r->t, err);
 
 	if (rc <= 0)
 		return rc;
-	if ((rc = dataset_mix_check_rows(r->t, it->d->n_out, err))) {
+	if ((rc = check_batch_rows(r->t, it->d->n_out, err))) {
 		element_drop(r->t, it->d->n_out);
 		return rc;
 	}
@@ -210,7 +211,7 @@ static int unbatch_next(struct dataset_iterator *it, struct mu_tensor *out, stru
 	int rc;
 
 	while (!r->n)
-		if ((rc = take_rows(it, r, err)) <= 0)
+		if ((rc = read_batch(it, r, err)) <= 0)
 			return rc;
 	rc = element_row(r->t, it->d->n_out, r->at, out, err);
 	if (++r->at == r->n) {
@@ -228,18 +229,18 @@ static void unbatch_close(struct dataset_iterator *it)
 		element_drop(r->t, it->d->n_out);
 }
 
-static int dataset_mix_rows_serialize(struct dataset_iterator *it, struct serializer *ser,
-				      struct mu_err *err)
+static int unbatch_serialize(struct dataset_iterator *it, struct serializer *ser,
+			     struct mu_err *err)
 {
 	struct rows *r = it->state;
-	bool any = r->n != 0;
-	int rc = serialize_flag(ser, &any, err);
+	bool has_batch = r->n != 0;
+	int rc = serialize_flag(ser, &has_batch, err);
 
-	if (rc || !any || (rc = serialize_element(ser, r->t, it->d->n_out, err)))
+	if (rc || !has_batch || (rc = serialize_element(ser, r->t, it->d->n_out, err)))
 		return rc;
 	if (serializer_is_reading(ser)) {
 		r->n = 1; /* so that the iterator's close function also releases them */
-		MU_RETURN_IF_ERROR(dataset_mix_check_rows(r->t, it->d->n_out, err));
+		MU_RETURN_IF_ERROR(check_batch_rows(r->t, it->d->n_out, err));
 		if (!it->d->n_out || !r->t[0].shape.dim[0])
 			return serializer_fail(err);
 		r->n = r->t[0].shape.dim[0];
@@ -247,12 +248,12 @@ static int dataset_mix_rows_serialize(struct dataset_iterator *it, struct serial
 	return serialize_number(ser, &r->at, 0, r->n - 1, err);
 }
 
-/* ---- rebatch: batches of other sizes, in turn ---- */
+/* ---- rebatch: batches of the given sizes, cyclically ---- */
 
 struct rebatch {
-	struct rows rows;                      /* first: unbatch_next takes it for the state */
-	int64_t turn;                          /* of the sizes, or of the parts of a batch */
-	struct mu_tensor none[MAX_COMPONENTS]; /* a batch without rows; not set: nothing was read */
+	struct rows rows; /* first: unbatch_next uses the iterator's state as a struct rows */
+	int64_t next;     /* the index of the next size, or of the next part of the batch */
+	struct mu_tensor empty[MAX_COMPONENTS]; /* a batch without rows; unset: nothing was read */
 };
 
 static int check_rebatch(struct dataset *d, struct mu_err *err)
@@ -268,20 +269,20 @@ static int check_rebatch(struct dataset *d, struct mu_err *err)
 	return 0;
 }
 
-/* Takes a batch with rows; 0 at the end. */
-static int rebatch_take(struct dataset_iterator *it, struct rebatch *b, struct mu_err *err)
+/* Reads the next batch that has rows; returns 0 at the end. */
+static int rebatch_read(struct dataset_iterator *it, struct rebatch *b, struct mu_err *err)
 {
 	unsigned n = it->d->n_out;
 	int rc;
 
 	do
-		rc = take_rows(it, &b->rows, err);
+		rc = read_batch(it, &b->rows, err);
 	while (rc > 0 && !b->rows.n);
-	element_drop(b->none, n);
+	element_drop(b->empty, n);
 	for (unsigned i = 0; rc > 0 && i < n; i++) {
 		struct mu_shape s;
 		int bad = mu_shape_splice(&s, &b->rows.t[i].shape, 0, 1, 1, (int64_t[]){0}, err);
-		if (bad || (bad = mu_tensor_new(&b->none[i], b->rows.t[i].dtype, &s, err)))
+		if (bad || (bad = mu_tensor_new(&b->empty[i], b->rows.t[i].dtype, &s, err)))
 			rc = bad;
 	}
 	return rc;
@@ -290,7 +291,7 @@ static int rebatch_take(struct dataset_iterator *it, struct rebatch *b, struct m
 static int batch_without_rows(const struct dataset_iterator *it, const struct rebatch *b,
 			      struct mu_tensor *out)
 {
-	element_ref(out, b->none, it->d->n_out);
+	element_ref(out, b->empty, it->d->n_out);
 	return 1;
 }
 
@@ -298,19 +299,19 @@ static int rebatch_next(struct dataset_iterator *it, struct mu_tensor *out, stru
 {
 	struct rebatch *b = it->state;
 	const struct mu_tensor *sizes = &it->d->params[0];
-	int64_t want = MU_DATA(int64_t, sizes)[b->turn];
+	int64_t want = MU_DATA(int64_t, sizes)[b->next];
 	int rc;
 
-	/* a size of 0 gets its batch behind the last row, too */
-	if (!b->rows.n && (want || !mu_tensor_is_set(&b->none[0])) &&
-	    (rc = rebatch_take(it, b, err)) <= 0)
+	/* the first empty batch needs types and shapes; later ones need no input */
+	if (!b->rows.n && (want || !mu_tensor_is_set(&b->empty[0])) &&
+	    (rc = rebatch_read(it, b, err)) <= 0)
 		return rc;
-	b->turn = (b->turn + 1) % sizes->shape.count;
+	b->next = (b->next + 1) % sizes->shape.count;
 	return want ? draw_batch(it, want, dataset_number(it->d, 0), false, unbatch_next, out, err)
 		    : batch_without_rows(it, b, out);
 }
 
-/* The older op divides each batch into parts, of which the last may have fewer rows or none. */
+/* RebatchDataset divides each batch into parts.  The last parts may have fewer rows or none. */
 static int check_divided(struct dataset *d, struct mu_err *err)
 {
 	return dataset_number(d, 0) > 0 ? 0 : mu_invalid(err, "num_replicas must be positive");
@@ -322,9 +323,9 @@ static int divided_next(struct dataset_iterator *it, struct mu_tensor *out, stru
 	int64_t parts = dataset_number(it->d, 0);
 	int rc;
 
-	if (!b->turn && (rc = rebatch_take(it, b, err)) <= 0)
+	if (!b->next && (rc = rebatch_read(it, b, err)) <= 0)
 		return rc;
-	b->turn = (b->turn + 1) % parts;
+	b->next = (b->next + 1) % parts;
 	if (!b->rows.n)
 		return batch_without_rows(it, b, out);
 	int64_t part = (b->rows.n - 1) / parts + 1, left = b->rows.n - b->rows.at;
@@ -336,24 +337,24 @@ static void rebatch_close(struct dataset_iterator *it)
 	struct rebatch *b = it->state;
 
 	unbatch_close(it);
-	element_drop(b->none, it->d->n_out);
+	element_drop(b->empty, it->d->n_out);
 }
 
 static int rebatch_serialize(struct dataset_iterator *it, struct serializer *ser,
 			     struct mu_err *err)
 {
 	struct rebatch *b = it->state;
-	bool any = mu_tensor_is_set(&b->none[0]);
-	int64_t turns =
+	bool has_empty = mu_tensor_is_set(&b->empty[0]);
+	int64_t n_indices =
 	    it->d->n_params == 2 ? it->d->params[0].shape.count : dataset_number(it->d, 0);
 
-	MU_RETURN_IF_ERROR(serialize_number(ser, &b->turn, 0, turns - 1, err));
-	MU_RETURN_IF_ERROR(serialize_flag(ser, &any, err));
-	if (any)
-		MU_RETURN_IF_ERROR(serialize_element(ser, b->none, it->d->n_out, err));
-	else if (b->turn)
+	MU_RETURN_IF_ERROR(serialize_number(ser, &b->next, 0, n_indices - 1, err));
+	MU_RETURN_IF_ERROR(serialize_flag(ser, &has_empty, err));
+	if (has_empty)
+		MU_RETURN_IF_ERROR(serialize_element(ser, b->empty, it->d->n_out, err));
+	else if (b->next)
 		return serializer_fail(err);
-	return dataset_mix_rows_serialize(it, ser, err);
+	return unbatch_serialize(it, ser, err);
 }
 
 static int64_t empty_or_unknown(const struct dataset *d, int64_t n)
@@ -424,7 +425,7 @@ static int64_t assert_cardinality(const struct dataset *d, int64_t n)
 #define UNBATCH                                                                                    \
 	.state_size = sizeof(struct rows), .n_in = 1, .open = dataset_iterator_open_input,         \
 	.next = unbatch_next, .close = unbatch_close, .cardinality = empty_or_unknown,             \
-	.serialize = dataset_mix_rows_serialize
+	.serialize = unbatch_serialize
 #define REBATCH                                                                                    \
 	.state_size = sizeof(struct rebatch), .n_in = 1, .n_scalars = 1, .check = check_rebatch,   \
 	.open = dataset_iterator_open_input, .next = rebatch_next, .close = rebatch_close,         \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets of the records in CSV files. A record is a line, except for line ends within quotes. An
- * error ends only its record. */
+ * error skips only its record. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,8 +8,8 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/io/csv_fields.h"
 
-enum { LONGEST = 1 << 30 }; /* bytes of a record */
-/* Parameters; behind the defaults maybe the columns that do not count. */
+enum { MAX_RECORD_BYTES = 1 << 30 };
+/* Parameters.  CSVDatasetV2 has exclude_cols after the defaults. */
 enum { NAMES, COMPRESSION, BUFFER, HEADER, DELIM, QUOTES, NA, SELECT, DEFAULTS };
 
 struct records {
@@ -19,8 +19,8 @@ struct records {
 
 /* ---- attributes and inputs ---- */
 
-static int one_of(const struct dataset *d, unsigned i, enum mu_dtype t, const char *name,
-		  struct mu_err *err)
+static int check_scalar(const struct dataset *d, unsigned i, enum mu_dtype t, const char *name,
+			struct mu_err *err)
 {
 	const struct mu_tensor *p = &d->params[i];
 
@@ -66,13 +66,13 @@ static int check_csv(struct dataset *d, struct mu_err *err)
 		return mu_invalid(err, "%s: %u inputs for %u columns", d->op, d->n_params,
 				  d->n_out);
 	MU_RETURN_IF_ERROR(files_check(d, COMPRESSION, err));
-	MU_RETURN_IF_ERROR(one_of(d, BUFFER, MU_INT64, "buffer_size", err));
+	MU_RETURN_IF_ERROR(check_scalar(d, BUFFER, MU_INT64, "buffer_size", err));
 	if (*MU_DATA(int64_t, &d->params[BUFFER]) <= 0)
 		return mu_invalid(err, "buffer_size should be positive");
-	MU_RETURN_IF_ERROR(one_of(d, HEADER, MU_BOOL, "header", err));
-	MU_RETURN_IF_ERROR(one_of(d, DELIM, MU_STRING, "field_delim", err));
-	MU_RETURN_IF_ERROR(one_of(d, QUOTES, MU_BOOL, "use_quote_delim", err));
-	MU_RETURN_IF_ERROR(one_of(d, NA, MU_STRING, "na_value", err));
+	MU_RETURN_IF_ERROR(check_scalar(d, HEADER, MU_BOOL, "header", err));
+	MU_RETURN_IF_ERROR(check_scalar(d, DELIM, MU_STRING, "field_delim", err));
+	MU_RETURN_IF_ERROR(check_scalar(d, QUOTES, MU_BOOL, "use_quote_delim", err));
+	MU_RETURN_IF_ERROR(check_scalar(d, NA, MU_STRING, "na_value", err));
 	MU_RETURN_IF_ERROR(read_select(k, &d->params[SELECT], err));
 	if (d->n_params > end && d->params[end].shape.count) {
 		if (k->n_select)
@@ -94,36 +94,38 @@ static int check_csv(struct dataset *d, struct mu_err *err)
 
 /* ---- reading ---- */
 
-/* 1 with a record ahead, without its line end; 0 at the file's end. */
+/* Reads the next record to the buffer, without its line end.  Returns 1, or 0 at the end of the
+ * file. */
 static int csv_next_record(struct files *f, const struct csv_columns *k, struct mu_err *err)
 {
-	bool begins = true, quoted = false, closed = false; /* a field; a quoted one; its quote */
+	bool at_field_start = true, in_quotes = false;
+	bool quote_closed = false; /* unless the next character is another quote */
 	int ch;
 
-	mu_buf_clear(&f->ahead);
+	mu_buf_clear(&f->buffer);
 	errno = 0;
 	flockfile(f->file);
-	while ((ch = getc_unlocked(f->file)) != EOF && f->ahead.len < LONGEST) {
-		bool ends = ch == k->delim || ch == '\n' || ch == '\r';
+	while ((ch = getc_unlocked(f->file)) != EOF && f->buffer.len < MAX_RECORD_BYTES) {
+		bool is_separator = ch == k->delim || ch == '\n' || ch == '\r';
 
-		if (closed && ends)
-			quoted = false;
-		if (!quoted && ends && ch != k->delim)
+		if (quote_closed && is_separator)
+			in_quotes = false;
+		if (!in_quotes && is_separator && ch != k->delim)
 			break;
-		mu_buf_putc(&f->ahead, (char)ch);
-		closed = quoted && !closed && ch == '"';
-		quoted = quoted || (begins && k->quotes && ch == '"');
-		begins = ch == k->delim && !quoted;
+		mu_buf_putc(&f->buffer, (char)ch);
+		quote_closed = in_quotes && !quote_closed && ch == '"';
+		in_quotes = in_quotes || (at_field_start && k->quotes && ch == '"');
+		at_field_start = ch == k->delim && !in_quotes;
 	}
-	int more = ch == '\r' ? getc_unlocked(f->file) : EOF;
-	if (more != '\n' && more != EOF)
-		ungetc(more, f->file);
+	int next = ch == '\r' ? getc_unlocked(f->file) : EOF;
+	if (next != '\n' && next != EOF)
+		ungetc(next, f->file);
 	funlockfile(f->file);
 	if (ferror(f->file))
 		return files_fail_errno(f, err);
-	if (f->ahead.len >= LONGEST)
-		return mu_invalid(err, "a record is longer than %d bytes", LONGEST);
-	return ch != EOF || f->ahead.len;
+	if (f->buffer.len >= MAX_RECORD_BYTES)
+		return mu_invalid(err, "a record is longer than %d bytes", MAX_RECORD_BYTES);
+	return ch != EOF || f->buffer.len;
 }
 
 static int begin_file(struct dataset_iterator *it, struct mu_err *err)
@@ -142,21 +144,21 @@ static int output_record(struct dataset_iterator *it, struct mu_tensor *out, str
 	const struct mu_shape scalar = mu_shape_scalar();
 	const struct csv_columns *k = it->d->shared;
 	struct records *r = it->state;
-	unsigned made = 0;
+	unsigned n = 0;
 	int rc = 0;
 
-	MU_RETURN_IF_ERROR(csv_split(mu_buf_span(&r->files.ahead), k, &r->fields, err));
+	MU_RETURN_IF_ERROR(csv_split(mu_buf_span(&r->files.buffer), k, &r->fields, err));
 	if (r->fields.n != it->d->n_out)
 		return mu_invalid(err, "Expect %u fields but have %u in record", it->d->n_out,
 				  r->fields.n);
-	for (; made < it->d->n_out && !rc; made++) {
-		const struct mu_tensor *otherwise = &it->d->params[DEFAULTS + made];
-		if ((rc = mu_tensor_new(&out[made], otherwise->dtype, &scalar, err)))
+	for (; n < it->d->n_out && !rc; n++) {
+		const struct mu_tensor *default_value = &it->d->params[DEFAULTS + n];
+		if ((rc = mu_tensor_new(&out[n], default_value->dtype, &scalar, err)))
 			break;
-		rc = csv_store(&r->fields, k, made, otherwise, &out[made], 0, err);
+		rc = csv_store(&r->fields, k, n, default_value, &out[n], 0, err);
 	}
 	if (rc)
-		element_drop(out, made);
+		element_drop(out, n);
 	return rc ? rc : 1;
 }
 
@@ -172,7 +174,7 @@ static int csv_serialize(struct dataset_iterator *it, struct serializer *ser, st
 	return files_serialize(it, &csv, COMPRESSION, ser, err);
 }
 
-/* A record that is wrong leaves its file in hand: the next one is read after it. */
+/* After a malformed record, the next call reads the record after it in the same file. */
 static int csv_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	int rc = files_next(it, &csv, COMPRESSION, out, err);

@@ -86,7 +86,7 @@ struct dataset *dataset_new(const struct dataset_kind *k, const char *op)
 
 /* ---- copies ---- */
 
-enum { MAX_COPIES = 10000 }; /* later uses share */
+enum { MAX_COPIES = 10000 }; /* further uses share a dataset */
 
 static int copy_uses(struct dataset *d, unsigned *n, struct dataset **out, struct mu_err *err)
 {
@@ -175,14 +175,14 @@ int dataset_apply(const struct dataset_iterator *it, unsigned which, struct mu_t
 		  unsigned n, struct mu_tensor *out, unsigned n_out, struct mu_err *err)
 {
 	const struct dataset *d = it->d;
-	unsigned more = d->f[which].n;
-	struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + more + 1);
+	unsigned n_captured = d->f[which].n;
+	struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + n_captured + 1);
 
-	if (n) /* a generator's function may be given nothing, from nowhere */
+	if (n) /* `element` of a generator's init_func is NULL */
 		memcpy(in, element, n * sizeof *in);
-	if (more)
-		memcpy(in + n, d->params + d->f[which].from, more * sizeof *in);
-	int rc = function_call(d->f[which].f, it->caller, in, n + more, out, n_out, err);
+	if (n_captured)
+		memcpy(in + n, d->params + d->f[which].from, n_captured * sizeof *in);
+	int rc = function_call(d->f[which].f, it->caller, in, n + n_captured, out, n_out, err);
 	element_drop(element, n);
 	free(in);
 	return rc;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DatasetToGraph: the GraphDef that makes a dataset again, as Keras reads it to see whether a
- * dataset is shuffled.
+/* DatasetToGraph: writes the GraphDef that creates a dataset again.  Keras reads it to find out if
+ * the dataset is shuffled.
  *
- * Each dataset is a node behind those of its inputs, and each parameter is a Const; a resource,
- * which no constant can hold, is a Placeholder. */
+ * Each dataset is a node after the nodes of its inputs.  Each parameter is a Const.  A constant
+ * cannot hold a resource or a variant, so these are Placeholders. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,9 +26,9 @@ struct writer {
 	unsigned n_nodes;
 	struct mu_arena arena;   /* the names of nodes */
 	struct mu_map datasets;  /* pointer -> the name of its node */
-	struct mu_map functions; /* those in the GraphDef's library */
+	struct mu_map functions; /* names of the functions in the GraphDef's library */
 	struct mu_library *library;
-	bool fails_on_state; /* no function may have an op with state */
+	bool fails_on_state; /* a stateful op in a function is an error */
 };
 
 static void writer_init(struct writer *w, struct mu_library *library, bool fails_on_state)
@@ -120,7 +120,7 @@ static int write_dataset(struct writer *w, const struct dataset *d, const char *
 	return 0;
 }
 
-/* The node that gives the dataset out. */
+/* Writes the _Retval node of the dataset. */
 static void write_result(struct writer *w, const char *dataset)
 {
 	struct mu_node_attr index = {"index", {.kind = MU_ATTR_INT, .i = 0}};
@@ -155,23 +155,23 @@ static int write_functions_of(struct writer *w, const struct mu_node *n, unsigne
 	return 0;
 }
 
-/* Adds the function and those that it calls to the library, unless they are there. */
+/* Adds a function and the functions that it calls to the library, each once. */
 static int write_function(struct writer *w, const struct mu_func *f, unsigned depth,
 			  struct mu_err *err)
 {
-	const struct mu_function *found = mu_library_find(w->library, f->name);
+	const struct mu_function *function = mu_library_find(w->library, f->name);
 	MU_AUTO(mu_graph_free) struct mu_graph *body = NULL;
 	size_t at;
 
-	if (!found || mu_map_put(&w->functions, f->name, w))
+	if (!function || mu_map_put(&w->functions, f->name, w))
 		return 0;
 	if (depth > MAX_CHAIN)
 		return mu_invalid(err, "over %d functions that call each other", MAX_CHAIN);
 	at = mu_pb_begin(&w->out, GRAPH_LIBRARY);
-	mu_pb_put_bytes(&w->out, LIBRARY_FUNCTION, found->proto);
+	mu_pb_put_bytes(&w->out, LIBRARY_FUNCTION, function->proto);
 	mu_pb_end(&w->out, at);
 	MU_RETURN_IF_ERROR(
-	    mu_library_instantiate(w->library, found, f->attrs, f->n_attrs, false, &body, err));
+	    mu_library_instantiate(w->library, function, f->attrs, f->n_attrs, false, &body, err));
 	for (unsigned i = 0; i < body->n_nodes; i++) {
 		const struct mu_node *n = body->nodes[i];
 		bool has_state = n->def && n->def->flags & MU_OP_STATEFUL && n->op[0] != '_' &&

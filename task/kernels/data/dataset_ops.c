@@ -2,7 +2,7 @@
 /* Ops that read a dataset without an iterator, or that call a function.
  *
  * The functions may wait, which is forbidden on a thread of the compute pool, so each
- * call has its own thread. Cancelling a step cancels everything that the thread waits for, and the
+ * call has a thread. Cancelling a step cancels everything that the thread waits for, and the
  * thread always completes the call. It releases all objects of the runtime before that, because the
  * step and the runtime may be freed right after. */
 #include <errno.h>
@@ -17,13 +17,13 @@
 #include "task/kernels/engine/variant.h"
 #include "task/kernels/state/table.h"
 
-enum { MAX_RUNS = 1024 }; /* at a time, each with a thread */
+enum { MAX_RUNS = 1024 }; /* concurrent runs, each with a thread */
 static _Atomic int runs;
 
 struct run {
 	struct kernel_call *c;
 	struct caller caller;
-	const struct dataset *d; /* borrowed from the call's input; NULL: there is none */
+	const struct dataset *d; /* borrowed from the call's input; NULL: none */
 	struct function *f;
 	unsigned n_state;
 	_Atomic int refs; /* of the thread and of the step's cancellation */
@@ -47,12 +47,12 @@ static void dataset_run_cancelled(void *arg)
 	run_drop(r);
 }
 
-/* ---- the functions of the ops ---- */
+/* ---- op bodies ---- */
 
 static int single_element(struct run *r, struct dataset_iterator *dataset_iterator,
 			  struct mu_tensor *state, struct mu_err *err)
 {
-	struct mu_tensor more[MAX_COMPONENTS] = {0};
+	struct mu_tensor extra[MAX_COMPONENTS] = {0};
 	unsigned n = r->d->n_out;
 	int rc = dataset_iterator_next(dataset_iterator, state, err);
 
@@ -60,9 +60,9 @@ static int single_element(struct run *r, struct dataset_iterator *dataset_iterat
 		return mu_invalid(err, "Dataset was empty.");
 	if (rc < 0)
 		return rc;
-	rc = dataset_iterator_next(dataset_iterator, more, err);
+	rc = dataset_iterator_next(dataset_iterator, extra, err);
 	if (rc > 0) {
-		element_drop(more, n);
+		element_drop(extra, n);
 		rc = mu_invalid(err, "Dataset had more than one element.");
 	}
 	if (rc)
@@ -73,22 +73,23 @@ static int single_element(struct run *r, struct dataset_iterator *dataset_iterat
 static int dataset_run_reduce(struct run *r, struct dataset_iterator *dataset_iterator,
 			      struct mu_tensor *state, struct mu_err *err)
 {
-	struct mu_tensor in[MAX_COMPONENTS] = {0}, made[MAX_COMPONENTS];
-	unsigned n = r->n_state, first = 1 + n, more = r->c->n_in - first, all = n + r->d->n_out;
+	struct mu_tensor in[MAX_COMPONENTS] = {0}, results[MAX_COMPONENTS];
+	unsigned n = r->n_state, first_captured = 1 + n, n_captured = r->c->n_in - first_captured,
+		 captured_at = n + r->d->n_out;
 	int rc;
 
 	for (unsigned i = 0; i < n; i++)
 		state[i] = mu_tensor_ref(kernel_in(r->c, 1 + i));
-	for (unsigned i = 0; i < more; i++)
-		in[all + i] = *kernel_in(r->c, first + i);
+	for (unsigned i = 0; i < n_captured; i++)
+		in[captured_at + i] = *kernel_in(r->c, first_captured + i);
 	while ((rc = dataset_iterator_next(dataset_iterator, in + n, err)) > 0) {
 		memcpy(in, state, n * sizeof *in);
-		rc = function_call(r->f, &r->caller, in, all + more, made, n, err);
+		rc = function_call(r->f, &r->caller, in, captured_at + n_captured, results, n, err);
 		element_drop(in + n, r->d->n_out);
 		if (rc)
 			break;
 		element_drop(state, n);
-		memcpy(state, made, n * sizeof *made);
+		memcpy(state, results, n * sizeof *results);
 	}
 	if (rc)
 		element_drop(state, n);
@@ -128,15 +129,15 @@ static int write_records(struct run *r, struct dataset_iterator *dataset_iterato
 	return rc;
 }
 
-/* An element is a key, or several, and as many values. */
+/* An element has a tensor of keys and a tensor of as many values. */
 static int fill_table(struct run *r, struct dataset_iterator *dataset_iterator,
 		      struct mu_tensor *state, struct mu_err *err)
 {
-	bool filled, is_empty = true;
+	bool is_filled, is_empty = true;
 	int rc;
 
-	MU_RETURN_IF_ERROR(table_is_filled(r->c, &filled, err));
-	if (filled)
+	MU_RETURN_IF_ERROR(table_is_filled(r->c, &is_filled, err));
+	if (is_filled)
 		return 0;
 	while ((rc = dataset_iterator_next(dataset_iterator, state, err)) > 0) {
 		rc = table_add_pairs(r->c, &state[0], &state[1], err);
@@ -156,7 +157,7 @@ static int dataset_of_graph(struct run *r, struct dataset_iterator *dataset_iter
 	return function_call(r->f, &r->caller, NULL, 0, state, 1, err);
 }
 
-/* The element whose index is input 1. */
+/* Outputs the element at the index of input 1. */
 static int element_at(struct run *r, struct dataset_iterator *dataset_iterator,
 		      struct mu_tensor *state, struct mu_err *err)
 {
@@ -222,7 +223,7 @@ static int map_rows(struct run *r, struct dataset_iterator *dataset_iterator,
 {
 	const struct mu_attr *shapes = mu_node_attr(r->c->node, "output_shapes");
 	const struct mu_attr *types = mu_node_attr(r->c->node, "output_types");
-	struct mu_tensor args[MAX_COMPONENTS], in[MAX_COMPONENTS], made[MAX_COMPONENTS];
+	struct mu_tensor args[MAX_COMPONENTS], in[MAX_COMPONENTS], results[MAX_COMPONENTS];
 	unsigned n = r->n_state, n_in = r->c->n_in, n_out = r->c->n_out;
 	int64_t n_rows = kernel_in(r->c, 0)->shape.dim[0];
 	int rc = 0;
@@ -232,13 +233,13 @@ static int map_rows(struct run *r, struct dataset_iterator *dataset_iterator,
 	for (int64_t row = 0; row < n_rows && !rc; row++) {
 		if ((rc = element_row(args, n, row, in, err)))
 			break;
-		rc = function_call(r->f, &r->caller, in, n_in, made, n_out, err);
+		rc = function_call(r->f, &r->caller, in, n_in, results, n_out, err);
 		element_drop(in, n);
 		if (rc)
 			break;
 		for (unsigned k = 0; k < n_out && !rc; k++)
-			rc = put_row(&made[k], &shapes->shapes[k], row, n_rows, &state[k], err);
-		element_drop(made, n_out);
+			rc = put_row(&results[k], &shapes->shapes[k], row, n_rows, &state[k], err);
+		element_drop(results, n_out);
 	}
 	for (unsigned k = 0; k < n_out && !n_rows && !rc; k++)
 		rc = put_no_rows(types->types[k], &shapes->shapes[k], k, &state[k], err);
@@ -247,7 +248,7 @@ static int map_rows(struct run *r, struct dataset_iterator *dataset_iterator,
 	return rc;
 }
 
-/* ---- how they run ---- */
+/* ---- threads ---- */
 
 static int dataset_run_output(struct kernel_call *c, struct mu_tensor *t, struct mu_err *err)
 {
@@ -296,12 +297,12 @@ static void dataset_run_start(struct kernel_call *c, struct run *r)
 
 	pthread_attr_init(&detached);
 	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	bool ours = kernel_on_cancel(c, dataset_run_cancelled, r);
-	if (ours && atomic_fetch_add(&runs, 1) < MAX_RUNS &&
+	bool is_registered = kernel_on_cancel(c, dataset_run_cancelled, r);
+	if (is_registered && atomic_fetch_add(&runs, 1) < MAX_RUNS &&
 	    !pthread_create(&thread, &detached, dataset_run_thread, r))
 		goto out;
 	function_free(r->f);
-	if (ours) {
+	if (is_registered) {
 		atomic_fetch_sub(&runs, 1);
 		mu_fail(&err, MU_RESOURCE_EXHAUSTED, "no thread to draw from a dataset");
 		if (kernel_uncancel(c))
@@ -430,8 +431,8 @@ static int prepare_graph(struct kernel_call *c, struct run *r, struct mu_err *er
 }
 
 static void dataset_run_begin(struct kernel_call *c,
-			      int (*prepare_it)(struct kernel_call *c, struct run *r,
-						struct mu_err *err),
+			      int (*prepare)(struct kernel_call *c, struct run *r,
+					     struct mu_err *err),
 			      int (*body)(struct run *r, struct dataset_iterator *dataset_iterator,
 					  struct mu_tensor *state, struct mu_err *err))
 {
@@ -442,7 +443,7 @@ static void dataset_run_begin(struct kernel_call *c,
 	atomic_init(&r->refs, 2);
 	r->c = c;
 	r->body = body;
-	if (!prepare_it(c, r, &err)) {
+	if (!prepare(c, r, &err)) {
 		dataset_run_start(c, r);
 		return;
 	}

@@ -36,12 +36,12 @@ void element_list_fini(struct element_list *l, unsigned n_out)
 
 /* ---- the dataset of a list ---- */
 
-static void finish_listed(struct dataset *d)
+static void finish_list(struct dataset *d)
 {
 	element_list_fini(d->shared, d->n_out);
 }
 
-static int listed_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
+static int list_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	const struct element_list *l = it->d->shared;
 	int64_t *at = it->state;
@@ -53,20 +53,20 @@ static int listed_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 	return 1;
 }
 
-static int listed_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
+static int list_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
 	return serialize_number(ser, it->state, 0, INT64_MAX, err);
 }
 
-static const struct dataset_kind listed = {.shared_size = sizeof(struct element_list),
-					   .state_size = sizeof(int64_t),
-					   .finish = finish_listed,
-					   .next = listed_next,
-					   .serialize = listed_serialize};
+static const struct dataset_kind list_kind = {.shared_size = sizeof(struct element_list),
+					      .state_size = sizeof(int64_t),
+					      .finish = finish_list,
+					      .next = list_next,
+					      .serialize = list_serialize};
 
 struct dataset *element_list_dataset_new(struct element_list *l, unsigned n_out)
 {
-	struct dataset *d = dataset_new(&listed, "WindowOp");
+	struct dataset *d = dataset_new(&list_kind, "WindowOp");
 
 	d->n_out = n_out;
 	d->shared = mu_xcalloc(1, sizeof *l);
@@ -85,5 +85,5 @@ int element_list_to_dataset(struct element_list *l, unsigned n_out, struct mu_te
 bool dataset_is_list(const struct mu_object *o)
 {
 	return o->type == &dataset_type &&
-	       MU_CONTAINER(o, const struct dataset, object)->kind == &listed;
+	       MU_CONTAINER(o, const struct dataset, object)->kind == &list_kind;
 }

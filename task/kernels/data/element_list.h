@@ -16,9 +16,9 @@ struct mu_tensor *element_list_next(struct element_list *l, unsigned n_out);
 void element_list_drop(struct element_list *l, int64_t n, unsigned n_out);
 void element_list_fini(struct element_list *l, unsigned n_out);
 
-/* A new dataset of the list; takes the elements. */
+/* Creates a dataset of the list; takes the elements. */
 struct dataset *element_list_dataset_new(struct element_list *l, unsigned n_out);
-/* Makes out such a dataset. */
+/* Sets `out` to a variant tensor of such a dataset. */
 int element_list_to_dataset(struct element_list *l, unsigned n_out, struct mu_tensor *out,
 			    struct mu_err *err);
 /* True for the dataset of a list. */

@@ -2,9 +2,9 @@
 /* Caches in files, as TensorFlow writes them: a checkpoint with one tensor for each component of
  * each element.
  *
- * The first iterator writes the checkpoint while it hands on the elements.  A lock file keeps other
- * iterators from writing at the same time.  Iterators that open when the checkpoint is complete
- * read it. */
+ * The first iterator writes the checkpoint while it returns the elements.  A lock file prevents
+ * other iterators from writing at the same time.  Iterators that open after the checkpoint is
+ * complete read it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,15 +20,15 @@
 enum { MAX_CACHED = 10000000, KEY_BYTES = 32 };
 
 struct file_cache {
-	int64_t at; /* elements that were drawn */
+	int64_t at; /* elements drawn so far */
 	bool ended;
 	char *prefix;
 	struct mu_bundle_reader *reader;
-	struct mu_bundle_writer *writer; /* with neither, elements are only handed on */
+	struct mu_bundle_writer *writer; /* without reader and writer, there is no cache */
 	char *lockfile;
 };
 
-/* Keys have the width that all of TensorFlow's keys for this number of components have. */
+/* As in TensorFlow, the component is padded to the width of the largest component number. */
 static const char *cache_key(const struct dataset_iterator *it, int64_t at, unsigned component,
 			     char key[KEY_BYTES])
 {
@@ -130,7 +130,7 @@ static int write_cached(struct dataset_iterator *it, const struct mu_tensor *t, 
 	return rc;
 }
 
-/* A cache that could not be written is given up.  The elements behind the error are handed on. */
+/* After a write error, the iterator returns the remaining elements without writing a cache. */
 static int draw_and_write(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	struct file_cache *s = it->state;
@@ -161,7 +161,7 @@ static int file_cache_next(struct dataset_iterator *it, struct mu_tensor *out, s
 	return s->ended ? 0 : (s->reader ? read_cached : draw_and_write)(it, out, err);
 }
 
-/* A restored iterator reads the cache if there is one now.  Otherwise it hands on the other
+/* A restored iterator reads the cache if it exists now.  Otherwise it returns the remaining
  * elements of its input, without a cache. */
 static int file_cache_serialize(struct dataset_iterator *it, struct serializer *ser,
 				struct mu_err *err)

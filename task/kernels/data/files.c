@@ -13,9 +13,10 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/io/file_error.h"
 
-enum { LONGEST = 1 << 30 }; /* bytes of a line, of a read, of a skipped part */
+enum { MAX_SIZE_PARAM = 1 << 30 }; /* of header_bytes, record_bytes, footer_bytes and buffer_size */
 
-/* Parameters: the names come first, how they are packed second or, with pieces, last. */
+/* Parameters: the file names are the first; the compression type is the second or, for fixed-length
+ * records, the last. */
 enum { FILE_NAMES, FILE_COMPRESSION, N_FILE, FILE_OFFSETS };
 enum { RECORD_HEADER = 1, RECORD_BYTES, RECORD_FOOTER, RECORD_BUFFER, RECORD_COMPRESSION };
 
@@ -30,7 +31,7 @@ int files_check(const struct dataset *d, unsigned compression, struct mu_err *er
 	return 0;
 }
 
-/* A file's items are one string each. */
+/* Checks a dataset whose items are one string each. */
 static int check_items(const struct dataset *d, unsigned compression, struct mu_err *err)
 {
 	return d->n_out == 1 ? files_check(d, compression, err)
@@ -67,11 +68,12 @@ void files_close(struct dataset_iterator *it)
 
 	end_file(f);
 	free(f->line);
-	mu_buf_fini(&f->ahead);
+	mu_buf_fini(&f->buffer);
 }
 
-/* Opens the next file: 1, or 0 behind the last.  A file that cannot be opened stays the next one,
- * as in TensorFlow, unless errors are ignored: TensorFlow's ignore_errors never gets past it. */
+/* Opens the next file.  Returns 1, or 0 after the last file.  If a file cannot be opened, the next
+ * call tries it again, as in TensorFlow.  With ignore_errors, the next call opens the file after
+ * it; TensorFlow would try the same file forever. */
 static int files_next_file(struct dataset_iterator *it, unsigned compression, struct mu_err *err)
 {
 	const struct dataset *d = it->d;
@@ -123,16 +125,16 @@ int files_fail_errno(const struct files *f, struct mu_err *err)
 }
 
 /* Skips the first `at` bytes of a file that has just been opened. */
-static int move_to(struct files *f, int64_t at, struct mu_err *err)
+static int skip_to(struct files *f, int64_t at, struct mu_err *err)
 {
-	char passed[1 << 16];
+	char skipped[1 << 16];
 
 	if (fileno(f->file) >= 0)
 		return fseeko(f->file, at, SEEK_SET) ? files_fail_errno(f, err) : 0;
 	errno = 0;
 	for (int64_t left = at - ftello(f->file), n; left > 0; left -= n) {
-		n = left < (int64_t)sizeof passed ? left : (int64_t)sizeof passed;
-		if (fread(passed, 1, (size_t)n, f->file) < (size_t)n)
+		n = left < (int64_t)sizeof skipped ? left : (int64_t)sizeof skipped;
+		if (fread(skipped, 1, (size_t)n, f->file) < (size_t)n)
 			return ferror(f->file) ? files_fail_errno(f, err)
 					       : mu_fail(err, MU_DATA_LOSS,
 							 "%.150s is shorter than it was", f->name);
@@ -140,8 +142,8 @@ static int move_to(struct files *f, int64_t at, struct mu_err *err)
 	return 0;
 }
 
-static int open_again(struct dataset_iterator *it, const struct file_format *k,
-		      unsigned compression, int64_t at, struct mu_err *err)
+static int reopen_file(struct dataset_iterator *it, const struct file_format *k,
+		       unsigned compression, int64_t at, struct mu_err *err)
 {
 	struct files *f = it->state;
 	int rc;
@@ -151,7 +153,7 @@ static int open_again(struct dataset_iterator *it, const struct file_format *k,
 	rc = files_next_file(it, compression, err);
 	if (rc <= 0)
 		return rc ? rc : serializer_fail(err);
-	if ((k->begin && (rc = k->begin(it, err)) < 0) || (rc = move_to(f, at, err)))
+	if ((k->begin && (rc = k->begin(it, err)) < 0) || (rc = skip_to(f, at, err)))
 		return rc;
 	if (f->records)
 		mu_tfrecord_set_offset(f->records, (uint64_t)at);
@@ -164,19 +166,20 @@ int files_serialize(struct dataset_iterator *it, const struct file_format *k, un
 	struct files *f = it->state;
 	bool is_open = f->name != NULL;
 	int64_t at = is_open ? ftello(f->file) : 0;
-	MU_AUTO_BUF ahead = {0};
+	MU_AUTO_BUF saved_buffer = {0};
 	int rc = serialize_number(ser, &f->at, 0, it->d->params[FILE_NAMES].shape.count, err);
 
 	if (at < 0)
 		return files_fail_errno(f, err);
 	if (rc || (rc = serialize_flag(ser, &is_open, err)) || !is_open ||
 	    (rc = serialize_number(ser, &at, 0, INT64_MAX, err)) ||
-	    (rc = serialize_bytes(ser, serializer_is_reading(ser) ? &ahead : &f->ahead, err)) ||
+	    (rc = serialize_bytes(ser, serializer_is_reading(ser) ? &saved_buffer : &f->buffer,
+				  err)) ||
 	    !serializer_is_reading(ser))
 		return rc;
-	rc = open_again(it, k, compression, at, err);
-	mu_buf_clear(&f->ahead);
-	mu_buf_put(&f->ahead, ahead.data, ahead.len);
+	rc = reopen_file(it, k, compression, at, err);
+	mu_buf_clear(&f->buffer);
+	mu_buf_put(&f->buffer, saved_buffer.data, saved_buffer.len);
 	return rc;
 }
 
@@ -253,23 +256,23 @@ static int line_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 	return files_next(it, &lines, FILE_COMPRESSION, out, err);
 }
 
-/* ---- pieces: all of a size, between a head and a foot ---- */
+/* ---- fixed-length records, between a header and a footer ---- */
 
-static int64_t piece_number(const struct dataset *d, unsigned i)
+static int64_t fixed_record_param(const struct dataset *d, unsigned i)
 {
 	return mu_tensor_int(&d->params[i], 0);
 }
 
-static unsigned piece_compression(const struct dataset *d)
+static unsigned fixed_record_compression(const struct dataset *d)
 {
 	return d->n_params > RECORD_COMPRESSION ? RECORD_COMPRESSION : 0;
 }
 
-static int check_pieces(struct dataset *d, struct mu_err *err)
+static int check_fixed_records(struct dataset *d, struct mu_err *err)
 {
 	static const struct {
 		const char *name;
-		int64_t least;
+		int64_t min;
 	} numbers[] = {[RECORD_HEADER] = {"header_bytes", 0},
 		       [RECORD_BYTES] = {"record_bytes", 1},
 		       [RECORD_FOOTER] = {"footer_bytes", 0},
@@ -281,25 +284,26 @@ static int check_pieces(struct dataset *d, struct mu_err *err)
 		const struct mu_tensor *t = &d->params[i];
 		if (t->shape.count != 1 || t->dtype != MU_INT64)
 			return mu_invalid(err, "`%s` must be one int64", numbers[i].name);
-		if (piece_number(d, i) < numbers[i].least || piece_number(d, i) > LONGEST)
+		if (fixed_record_param(d, i) < numbers[i].min ||
+		    fixed_record_param(d, i) > MAX_SIZE_PARAM)
 			return mu_invalid(err, "`%s` must be >= %lld and at most %d, not %lld",
-					  numbers[i].name, (long long)numbers[i].least, LONGEST,
-					  (long long)piece_number(d, i));
+					  numbers[i].name, (long long)numbers[i].min,
+					  MAX_SIZE_PARAM, (long long)fixed_record_param(d, i));
 	}
-	return check_items(d, piece_compression(d), err);
+	return check_items(d, fixed_record_compression(d), err);
 }
 
-/* Up to n more bytes behind those ahead; less only at the end. */
-static int read_ahead(struct files *f, int64_t n, struct mu_err *err)
+/* Appends n bytes of the file to the buffer; fewer only at the end of the file. */
+static int read_to_buffer(struct files *f, int64_t n, struct mu_err *err)
 {
-	enum { CHUNK = 1 << 20 }; /* what a file does not have takes no memory */
+	enum { CHUNK = 1 << 20 }; /* a large n does not allocate more than the file has */
 
 	while (n > 0) {
 		size_t want = n < CHUNK ? (size_t)n : CHUNK;
-		mu_buf_reserve(&f->ahead, want);
+		mu_buf_reserve(&f->buffer, want);
 		errno = 0;
-		size_t got = fread(f->ahead.data + f->ahead.len, 1, want, f->file);
-		f->ahead.len += got;
+		size_t got = fread(f->buffer.data + f->buffer.len, 1, want, f->file);
+		f->buffer.len += got;
 		n -= (int64_t)got;
 		if (got < want)
 			return ferror(f->file) ? files_fail_errno(f, err) : 0;
@@ -315,63 +319,64 @@ static int fail_body_length(const struct dataset_iterator *it, long long body, s
 			  "Excluding the header (%lld bytes) and footer (%lld bytes), input file "
 			  "\"%.80s\" has body length %lld bytes, which is not an exact multiple of "
 			  "the record length (%lld bytes).",
-			  (long long)piece_number(it->d, RECORD_HEADER),
-			  (long long)piece_number(it->d, RECORD_FOOTER), f->name, body,
-			  (long long)piece_number(it->d, RECORD_BYTES));
+			  (long long)fixed_record_param(it->d, RECORD_HEADER),
+			  (long long)fixed_record_param(it->d, RECORD_FOOTER), f->name, body,
+			  (long long)fixed_record_param(it->d, RECORD_BYTES));
 }
 
-static int begin_pieces(struct dataset_iterator *it, struct mu_err *err)
+static int begin_fixed_records(struct dataset_iterator *it, struct mu_err *err)
 {
-	int64_t head = piece_number(it->d, RECORD_HEADER),
-		foot = piece_number(it->d, RECORD_FOOTER);
+	int64_t header = fixed_record_param(it->d, RECORD_HEADER),
+		footer = fixed_record_param(it->d, RECORD_FOOTER);
 	struct files *f = it->state;
 	struct stat st;
 
-	mu_buf_clear(&f->ahead);
-	if (fileno(f->file) >= 0 && !fstat(fileno(f->file), &st)) { /* it is not packed */
-		int64_t body = st.st_size - head - foot;
-		if (body < 0 || body % piece_number(it->d, RECORD_BYTES))
+	mu_buf_clear(&f->buffer);
+	if (fileno(f->file) >= 0 && !fstat(fileno(f->file), &st)) { /* it is not compressed */
+		int64_t body = st.st_size - header - footer;
+		if (body < 0 || body % fixed_record_param(it->d, RECORD_BYTES))
 			return fail_body_length(it, body, err);
 	}
-	MU_RETURN_IF_ERROR(read_ahead(f, head, err));
-	mu_buf_clear(&f->ahead);
-	return read_ahead(f, foot, err);
+	MU_RETURN_IF_ERROR(read_to_buffer(f, header, err));
+	mu_buf_clear(&f->buffer);
+	return read_to_buffer(f, footer, err);
 }
 
-static int piece_item(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
+static int fixed_record_item(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t piece = piece_number(it->d, RECORD_BYTES),
-		foot = piece_number(it->d, RECORD_FOOTER);
+	int64_t size = fixed_record_param(it->d, RECORD_BYTES),
+		footer = fixed_record_param(it->d, RECORD_FOOTER);
 	struct files *f = it->state;
-	size_t before = f->ahead.len;
+	size_t before = f->buffer.len;
 
-	MU_RETURN_IF_ERROR(read_ahead(f, piece, err));
-	if (f->ahead.len == before)
+	MU_RETURN_IF_ERROR(read_to_buffer(f, size, err));
+	if (f->buffer.len == before)
 		return 0;
-	if (f->ahead.len < (size_t)(piece + foot))
-		return fail_body_length(it, (long long)(f->ahead.len - before), err);
-	MU_RETURN_IF_ERROR(mu_tensor_string(out, f->ahead.data, (size_t)piece, err));
-	memmove(f->ahead.data, f->ahead.data + piece, (size_t)foot);
-	f->ahead.len = (size_t)foot;
+	if (f->buffer.len < (size_t)(size + footer))
+		return fail_body_length(it, (long long)(f->buffer.len - before), err);
+	MU_RETURN_IF_ERROR(mu_tensor_string(out, f->buffer.data, (size_t)size, err));
+	memmove(f->buffer.data, f->buffer.data + size, (size_t)footer);
+	f->buffer.len = (size_t)footer;
 	return 1;
 }
 
-static const struct file_format pieces = {begin_pieces, piece_item};
+static const struct file_format fixed_records = {begin_fixed_records, fixed_record_item};
 
-static int piece_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
+static int fixed_record_serialize(struct dataset_iterator *it, struct serializer *ser,
+				  struct mu_err *err)
 {
-	return files_serialize(it, &pieces, piece_compression(it->d), ser, err);
+	return files_serialize(it, &fixed_records, fixed_record_compression(it->d), ser, err);
 }
 
-static int piece_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
+static int fixed_record_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	return files_next(it, &pieces, piece_compression(it->d), out, err);
+	return files_next(it, &fixed_records, fixed_record_compression(it->d), out, err);
 }
 
-/* ---- names ---- */
+/* ---- names of matching files ---- */
 
 struct matching_files {
-	glob_t found;
+	glob_t paths;
 	size_t at;
 };
 
@@ -393,10 +398,10 @@ static int names_open(struct dataset_iterator *it, struct mu_err *err)
 	for (int64_t i = 0; i < patterns->shape.count; i++) {
 		struct mu_span s = elems_span(patterns, i);
 		MU_AUTO_FREE char *pattern = mu_xstrndup(s.data, s.len);
-		MU_RETURN_IF_ERROR(mu_match_files(&n->found, pattern, err));
+		MU_RETURN_IF_ERROR(mu_match_files(&n->paths, pattern, err));
 	}
-	if (n->found.gl_pathc)
-		qsort(n->found.gl_pathv, n->found.gl_pathc, sizeof(char *), name_order);
+	if (n->paths.gl_pathc)
+		qsort(n->paths.gl_pathv, n->paths.gl_pathc, sizeof(char *), name_order);
 	return 0;
 }
 
@@ -404,50 +409,53 @@ static void names_close(struct dataset_iterator *it)
 {
 	struct matching_files *n = it->state;
 
-	globfree(&n->found);
+	globfree(&n->paths);
 }
 
 static int name_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	struct matching_files *n = it->state;
 
-	if (!n->found.gl_pathc)
+	if (!n->paths.gl_pathc)
 		return mu_fail(err, MU_NOT_FOUND, "no file matches the patterns");
-	if (n->at >= n->found.gl_pathc)
+	if (n->at >= n->paths.gl_pathc)
 		return 0;
-	const char *name = n->found.gl_pathv[n->at++];
+	const char *name = n->paths.gl_pathv[n->at++];
 
 	MU_RETURN_IF_ERROR(mu_tensor_string(out, name, strlen(name), err));
 	return 1;
 }
 
-/* By the name that came last: files may have come or gone since. */
+/* Saves the position and the last name.  If other files match when the state is restored, the
+ * iterator continues after that name. */
 static int names_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
 	struct matching_files *n = it->state;
-	const char *last = n->at ? n->found.gl_pathv[n->at - 1] : "";
+	const char *last = n->at ? n->paths.gl_pathv[n->at - 1] : "";
 	struct mu_buf name = {.data = (char *)last, .len = strlen(last)};
-	MU_AUTO_BUF read = {0};
+	MU_AUTO_BUF saved = {0};
 	int64_t at = (int64_t)n->at;
 
 	MU_RETURN_IF_ERROR(serialize_number(ser, &at, 0, INT64_MAX, err));
-	MU_RETURN_IF_ERROR(serialize_bytes(ser, serializer_is_reading(ser) ? &read : &name, err));
+	MU_RETURN_IF_ERROR(serialize_bytes(ser, serializer_is_reading(ser) ? &saved : &name, err));
 	if (!serializer_is_reading(ser))
 		return 0;
-	mu_buf_putc(&read, '\0');
-	if (at && (size_t)at <= n->found.gl_pathc &&
-	    !strcmp(n->found.gl_pathv[at - 1], read.data)) {
+	mu_buf_putc(&saved, '\0');
+	if (at && (size_t)at <= n->paths.gl_pathc &&
+	    !strcmp(n->paths.gl_pathv[at - 1], saved.data)) {
 		n->at = (size_t)at;
 		return 0;
 	}
-	while (n->at < n->found.gl_pathc && strcmp(n->found.gl_pathv[n->at], read.data) <= 0)
+	while (n->at < n->paths.gl_pathc && strcmp(n->paths.gl_pathv[n->at], saved.data) <= 0)
 		n->at++;
 	return 0;
 }
 
 #define FILES   .state_size = sizeof(struct files), .close = files_close
 #define RECORDS FILES, .check = check_files, .next = record_next, .serialize = record_serialize
-#define PIECES  FILES, .check = check_pieces, .next = piece_next, .serialize = piece_serialize
+#define FIXED_RECORDS                                                                              \
+	FILES, .check = check_fixed_records, .next = fixed_record_next,                            \
+	       .serialize = fixed_record_serialize
 #define NAMES                                                                                      \
 	.state_size = sizeof(struct matching_files), .check = check_patterns, .open = names_open,  \
 	.next = name_next, .close = names_close, .serialize = names_serialize
@@ -455,7 +463,7 @@ static const struct dataset_kind rows[] = {
     {DATASET("TFRecordDataset TFRecordDatasetV2"), RECORDS},
     {DATASET("TextLineDataset"), FILES, .check = check_files, .next = line_next,
      .serialize = line_serialize},
-    {DATASET("FixedLengthRecordDataset FixedLengthRecordDatasetV2"), PIECES},
+    {DATASET("FixedLengthRecordDataset FixedLengthRecordDatasetV2"), FIXED_RECORDS},
     {DATASET("MatchingFilesDataset ExperimentalMatchingFilesDataset"), NAMES},
 };
 KERNEL_TABLE(data_files, rows)

@@ -9,11 +9,12 @@
 #include "task/kernels/data/serializer.h"
 
 struct files {
-	int64_t at; /* the file behind the one in hand */
-	char *name; /* NULL: none is in hand */
+	int64_t at; /* the index of the file after the current one */
+	char *name; /* of the current file; NULL: no file is open */
 	FILE *file;
-	struct mu_tfrecord_reader *records; /* has taken the file */
-	struct mu_buf ahead;                /* a piece and what may turn out to be the foot */
+	struct mu_tfrecord_reader *records; /* owns the file */
+	/* CSV: the current record.  Fixed-length records: bytes that may be the footer. */
+	struct mu_buf buffer;
 	char *line;
 	size_t line_cap;
 };
@@ -24,8 +25,8 @@ struct file_format {
 	int (*item)(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err);
 };
 
-/* Returns 1 with the next item of all files, 0 after the last.  compression: the index of the
- * parameter with the compression type; 0: none. */
+/* Returns 1 with the next item of all files, or 0 after the last one.  compression: the index of
+ * the parameter with the compression type; 0: none. */
 int files_next(struct dataset_iterator *it, const struct file_format *k, unsigned compression,
 	       struct mu_tensor *out, struct mu_err *err);
 /* Saves the file and the position in it, or restores them and opens the file. */

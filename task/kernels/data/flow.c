@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets that hand on, count, join and batch the elements of others. */
+/* Datasets that return elements of their inputs unchanged: take, skip, shard, repeat, zip,
+ * concatenate, cache, and hints without an effect on the elements. */
 #include <pthread.h>
 #include <time.h>
 
@@ -10,7 +11,7 @@
 
 struct count {
 	int64_t at;
-	bool any; /* an element came in this round */
+	bool has_elements; /* RepeatDataset: the current repetition had an element */
 };
 
 static int count_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
@@ -18,10 +19,10 @@ static int count_serialize(struct dataset_iterator *it, struct serializer *ser, 
 	struct count *n = it->state;
 
 	MU_RETURN_IF_ERROR(serialize_number(ser, &n->at, 0, INT64_MAX, err));
-	return serialize_flag(ser, &n->any, err);
+	return serialize_flag(ser, &n->has_elements, err);
 }
 
-/* ---- unchanged: prefetching is the iterator's, options are hints ---- */
+/* ---- the same elements: the iterator resource prefetches, options are hints ---- */
 
 static int pass_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
@@ -44,7 +45,7 @@ static int check_prefetch(struct dataset *d, struct mu_err *err)
 /* The datasets have the same elements, so there is no need to measure which one is faster. */
 static int check_fastest(struct dataset *d, struct mu_err *err)
 {
-	int64_t n = d->in[0]->cardinality, more;
+	int64_t n = d->in[0]->cardinality, other;
 
 	for (unsigned i = 0; i < d->n_in; i++) {
 		if (d->in[i]->n_out != d->n_out)
@@ -54,15 +55,15 @@ static int check_fastest(struct dataset *d, struct mu_err *err)
 			    "outputs. Input %u has %u components. Expected to have %u "
 			    "components.",
 			    i, d->in[i]->n_out, d->n_out);
-		more = d->in[i]->cardinality;
-		if (n != UNKNOWN_CARDINALITY && more != UNKNOWN_CARDINALITY && more != n)
+		other = d->in[i]->cardinality;
+		if (n != UNKNOWN_CARDINALITY && other != UNKNOWN_CARDINALITY && other != n)
 			return mu_invalid(
 			    err,
 			    "All inputs to ChooseFastestDataset must have compatible "
 			    "cardinalities. Input %u has cardinality: %lld, while all "
 			    "prior inputs have cardinality: %lld.",
-			    i, (long long)more, (long long)n);
-		n = n == UNKNOWN_CARDINALITY ? more : n;
+			    i, (long long)other, (long long)n);
+		n = n == UNKNOWN_CARDINALITY ? other : n;
 	}
 	return 0;
 }
@@ -91,10 +92,10 @@ static int sleep_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 
 static int take_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t most = dataset_number(it->d, 0);
+	int64_t limit = dataset_number(it->d, 0);
 	struct count *n = it->state;
 
-	if (it->input && (most < 0 || n->at < most)) {
+	if (it->input && (limit < 0 || n->at < limit)) {
 		int rc = dataset_iterator_next(it->input, out, err);
 		n->at += rc > 0; /* an element that fails is not counted */
 		return rc;
@@ -103,9 +104,10 @@ static int take_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 	return 0;
 }
 
-/* Skips n elements.  Where an element fails, the next call skips n again, as in TensorFlow. */
-static int skip_some(struct dataset_iterator *it, int64_t n, struct mu_tensor *out,
-		     struct mu_err *err)
+/* Skips n elements of the input.  After a failed element, the next call skips n again, as in
+ * TensorFlow. */
+static int skip_input(struct dataset_iterator *it, int64_t n, struct mu_tensor *out,
+		      struct mu_err *err)
 {
 	int rc = 1;
 
@@ -124,7 +126,7 @@ static int skip_next(struct dataset_iterator *it, struct mu_tensor *out, struct 
 	if (skip < 0)
 		return 0;
 	if (!n->at)
-		rc = skip_some(it, skip, out, err);
+		rc = skip_input(it, skip, out, err);
 	if (rc <= 0)
 		return rc;
 	n->at = 1;
@@ -151,7 +153,7 @@ static int shard_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 	int64_t shards = dataset_number(it->d, 0), index = dataset_number(it->d, 1);
 	struct count *n = it->state; /* `at` is the input's next element, modulo the shards */
 	int64_t skip = index - n->at % shards;
-	int rc = skip_some(it, skip < 0 ? skip + shards : skip, out, err);
+	int rc = skip_input(it, skip < 0 ? skip + shards : skip, out, err);
 
 	if (rc <= 0)
 		return rc;
@@ -174,13 +176,13 @@ static int auto_shard_next(struct dataset_iterator *it, struct mu_tensor *out, s
 	return (it->d->op_flag ? shard_next : pass_next)(it, out, err);
 }
 
-/* Opens the input at once, because the datasets below take their seeds when they are opened. */
+/* Opens the input at once, because its iterators draw their seeds when they are opened. */
 static int repeat_open(struct dataset_iterator *it, struct mu_err *err)
 {
 	return dataset_number(it->d, 0) ? dataset_iterator_open_input(it, err) : 0;
 }
 
-/* For ever, when the count is below zero, but not when a whole round brings nothing. */
+/* A negative count repeats forever, but a repetition without elements ends the dataset. */
 static int repeat_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	int64_t repetitions = dataset_number(it->d, 0);
@@ -191,28 +193,28 @@ static int repeat_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 		if (!it->input && (rc = dataset_iterator_open_input(it, err)))
 			return rc;
 		if ((rc = dataset_iterator_next(it->input, out, err))) {
-			n->any |= rc > 0;
+			n->has_elements |= rc > 0;
 			return rc;
 		}
 		dataset_iterator_close_input(it);
 		n->at++;
-		if (repetitions < 0 && !n->any)
+		if (repetitions < 0 && !n->has_elements)
 			return 0;
-		n->any = false;
+		n->has_elements = false;
 	}
 	return 0;
 }
 
-/* ---- several ---- */
+/* ---- zip and concatenate ---- */
 
-struct concatenate_state {
+struct zip_state {
 	struct dataset_iterator **inputs;
 	int64_t at;
 };
 
 static int zip_open(struct dataset_iterator *it, struct mu_err *err)
 {
-	struct concatenate_state *s = it->state;
+	struct zip_state *s = it->state;
 	unsigned total = 0;
 
 	for (unsigned i = 0; i < it->d->n_in; i++)
@@ -228,7 +230,7 @@ static int zip_open(struct dataset_iterator *it, struct mu_err *err)
 
 static void zip_close(struct dataset_iterator *it)
 {
-	struct concatenate_state *s = it->state;
+	struct zip_state *s = it->state;
 
 	for (unsigned i = 0; s->inputs && i < it->d->n_in; i++)
 		dataset_iterator_close(s->inputs[i]);
@@ -237,11 +239,11 @@ static void zip_close(struct dataset_iterator *it)
 
 static int zip_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct concatenate_state *s = it->state;
+	struct zip_state *s = it->state;
 	unsigned at = 0;
 	int rc = 1;
 
-	/* After an error in one input the others advance too: they stay in step. */
+	/* After an error in one input, the others still advance, so that all stay aligned. */
 	for (unsigned i = 0; i < it->d->n_in && rc; i++) {
 		struct mu_err ignored;
 		int got = dataset_iterator_next(s->inputs[i], out + at, rc < 0 ? &ignored : err);
@@ -258,7 +260,7 @@ static int zip_next(struct dataset_iterator *it, struct mu_tensor *out, struct m
 
 static int zip_serialize(struct dataset_iterator *it, struct serializer *ser, struct mu_err *err)
 {
-	struct concatenate_state *s = it->state;
+	struct zip_state *s = it->state;
 
 	for (unsigned i = 0; i < it->d->n_in; i++)
 		MU_RETURN_IF_ERROR(serialize_dataset_iterator(ser, s->inputs[i], err));
@@ -287,7 +289,7 @@ static int concatenate_next(struct dataset_iterator *it, struct mu_tensor *out, 
 	return 0;
 }
 
-/* The input iterator belongs to the dataset that the state names. */
+/* The saved position selects the dataset of the input iterator. */
 static int concatenate_serialize(struct dataset_iterator *it, struct serializer *ser,
 				 struct mu_err *err)
 {
@@ -305,15 +307,15 @@ static int concatenate_serialize(struct dataset_iterator *it, struct serializer 
 struct cache {
 	pthread_mutex_t lock;
 	struct element_list elements;
-	bool is_whole; /* `elements` does not change any more */
+	bool is_complete; /* `elements` does not change any more */
 };
 
-/* An iterator reads the cache if that is whole when it opens, else the input.  What the first
- * iterator that ends has read becomes the cache. */
+/* An iterator that opens after the cache is complete reads the cache; others read the input.  The
+ * elements of the first iterator that reaches the end become the cache. */
 struct cache_iterator {
 	bool reads_cache;
-	int64_t at;               /* in the cache */
-	struct element_list read; /* from the input */
+	int64_t at;                         /* in the cache */
+	struct element_list input_elements; /* read so far */
 };
 
 static int check_cache(struct dataset *d, struct mu_err *err)
@@ -342,22 +344,22 @@ static int cache_open(struct dataset_iterator *it, struct mu_err *err)
 	struct cache *k = it->d->shared;
 
 	pthread_mutex_lock(&k->lock);
-	w->reads_cache = k->is_whole;
+	w->reads_cache = k->is_complete;
 	pthread_mutex_unlock(&k->lock);
 	return w->reads_cache ? 0 : dataset_iterator_open_input(it, err);
 }
 
 static void cache_close(struct dataset_iterator *it)
 {
-	element_list_fini(&((struct cache_iterator *)it->state)->read, it->d->n_out);
+	element_list_fini(&((struct cache_iterator *)it->state)->input_elements, it->d->n_out);
 }
 
 static void fill_cache(struct cache *k, struct element_list *l)
 {
 	pthread_mutex_lock(&k->lock);
-	if (!k->is_whole) {
+	if (!k->is_complete) {
 		k->elements = *l;
-		k->is_whole = true;
+		k->is_complete = true;
 		*l = (struct element_list){0};
 	}
 	pthread_mutex_unlock(&k->lock);
@@ -377,10 +379,10 @@ static int cache_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 	}
 	int rc = it->input ? dataset_iterator_next(it->input, out, err) : 0;
 	if (rc > 0) {
-		element_ref(element_list_next(&w->read, n), out, n);
-		w->read.n++;
+		element_ref(element_list_next(&w->input_elements, n), out, n);
+		w->input_elements.n++;
 	} else if (!rc) {
-		fill_cache(k, &w->read);
+		fill_cache(k, &w->input_elements);
 	}
 	return rc;
 }
@@ -393,31 +395,31 @@ static int cache_serialize(struct dataset_iterator *it, struct serializer *ser, 
 
 	MU_RETURN_IF_ERROR(serialize_flag(ser, &w->reads_cache, err));
 	MU_RETURN_IF_ERROR(serialize_number(ser, &w->at, 0, INT64_MAX, err));
-	MU_RETURN_IF_ERROR(
-	    serialize_element_list(ser, saves_cache ? &k->elements : &w->read, it->d->n_out, err));
+	MU_RETURN_IF_ERROR(serialize_element_list(
+	    ser, saves_cache ? &k->elements : &w->input_elements, it->d->n_out, err));
 	if (serializer_is_reading(ser) && w->reads_cache)
-		fill_cache(k, &w->read);
+		fill_cache(k, &w->input_elements);
 	return 0;
 }
 
-/* ---- how many ---- */
+/* ---- cardinality ---- */
 
 static int64_t take_cardinality(const struct dataset *d, int64_t n)
 {
-	int64_t most = dataset_number(d, 0);
+	int64_t limit = dataset_number(d, 0);
 
-	if (most < 0 || n == UNKNOWN_CARDINALITY)
-		return most == 0 ? 0 : n;
-	return n < 0 || n > most ? most : n;
+	if (limit < 0 || n == UNKNOWN_CARDINALITY)
+		return limit == 0 ? 0 : n;
+	return n < 0 || n > limit ? limit : n;
 }
 
 static int64_t skip_cardinality(const struct dataset *d, int64_t n)
 {
-	int64_t less = dataset_number(d, 0);
+	int64_t skip = dataset_number(d, 0);
 
 	if (n < 0)
-		return less < 0 ? 0 : n;
-	return less < 0 || less > n ? 0 : n - less;
+		return skip < 0 ? 0 : n;
+	return skip < 0 || skip > n ? 0 : n - skip;
 }
 
 static int64_t shard_cardinality(const struct dataset *d, int64_t n)
@@ -434,41 +436,41 @@ static int64_t auto_shard_cardinality(const struct dataset *d, int64_t n)
 
 static int64_t repeat_cardinality(const struct dataset *d, int64_t n)
 {
-	int64_t repetitions = dataset_number(d, 0), all;
+	int64_t repetitions = dataset_number(d, 0), total;
 
 	if (repetitions == 0 || n == 0)
 		return 0;
 	if (repetitions < 0 || n == INFINITE_CARDINALITY)
 		return INFINITE_CARDINALITY;
-	return n < 0                                          ? n
-	       : __builtin_mul_overflow(n, repetitions, &all) ? INFINITE_CARDINALITY
-							      : all;
+	return n < 0                                            ? n
+	       : __builtin_mul_overflow(n, repetitions, &total) ? INFINITE_CARDINALITY
+								: total;
 }
 
 /* The smallest cardinality among the finite inputs. */
 static int64_t zip_cardinality(const struct dataset *d, int64_t n)
 {
-	int64_t least = INFINITE_CARDINALITY;
+	int64_t min = INFINITE_CARDINALITY;
 
 	for (unsigned i = 0; i < d->n_in; i++) {
 		n = d->in[i]->cardinality;
 		if (n == UNKNOWN_CARDINALITY)
 			return n;
-		if (n != INFINITE_CARDINALITY && (least == INFINITE_CARDINALITY || n < least))
-			least = n;
+		if (n != INFINITE_CARDINALITY && (min == INFINITE_CARDINALITY || n < min))
+			min = n;
 	}
-	return least;
+	return min;
 }
 
 static int64_t concatenate_cardinality(const struct dataset *d, int64_t n)
 {
-	int64_t more = d->in[1]->cardinality, all;
+	int64_t second = d->in[1]->cardinality, total;
 
-	if (n == INFINITE_CARDINALITY || more == INFINITE_CARDINALITY)
+	if (n == INFINITE_CARDINALITY || second == INFINITE_CARDINALITY)
 		return INFINITE_CARDINALITY;
-	return n < 0 || more < 0                       ? UNKNOWN_CARDINALITY
-	       : __builtin_add_overflow(n, more, &all) ? INFINITE_CARDINALITY
-						       : all;
+	return n < 0 || second < 0                         ? UNKNOWN_CARDINALITY
+	       : __builtin_add_overflow(n, second, &total) ? INFINITE_CARDINALITY
+							   : total;
 }
 
 #define PASS    .n_in = 1, .open = dataset_iterator_open_input, .next = pass_next
@@ -507,7 +509,7 @@ static const struct dataset_kind rows[] = {
     {DATASET("AutoShardDataset ExperimentalAutoShardDataset"), AUTO_SHARD},
     {DATASET("RepeatDataset"), COUNTED, .n_scalars = 1, .open = repeat_open, .next = repeat_next,
      .cardinality = repeat_cardinality, .releases_input = true},
-    {DATASET("ZipDataset"), .state_size = sizeof(struct concatenate_state), .n_in = ANY_NUMBER,
+    {DATASET("ZipDataset"), .state_size = sizeof(struct zip_state), .n_in = ANY_NUMBER,
      .open = zip_open, .next = zip_next, .close = zip_close, .cardinality = zip_cardinality,
      .serialize = zip_serialize},
     {DATASET("ConcatenateDataset"), .state_size = sizeof(struct count), .n_in = 2,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dataset that three functions make: one gives a state, one an element from it, and ends with
- * OUT_OF_RANGE, one releases the state.  Strategies draw from another dataset's iterator by it.
- */
+/* GeneratorDataset: init_func returns a state, next_func returns an element for the state, and
+ * finalize_func releases the state.  next_func fails with OUT_OF_RANGE to end the elements.
+ * Distribution strategies use it to read the iterator of another dataset. */
 
 #include "task/kernels/data/dataset.h"
 
-enum { BEGIN, NEXT, END }; /* its functions */
+enum { INIT_FUNC, NEXT_FUNC, FINALIZE_FUNC };
 
 struct generator {
 	bool started, ended;
@@ -15,12 +15,12 @@ struct generator {
 
 static int check_generator(struct dataset *d, struct mu_err *err)
 {
-	if (function_outputs(d->f[BEGIN].f) > MAX_COMPONENTS)
+	if (function_outputs(d->f[INIT_FUNC].f) > MAX_COMPONENTS)
 		return mu_invalid(err, "states of over %d tensors", MAX_COMPONENTS);
 	return 0;
 }
 
-/* A function of the state, which stays. */
+/* Calls a function on the state, which remains valid. */
 static int call_with_state(struct dataset_iterator *it, unsigned which, struct mu_tensor *out,
 			   unsigned n_out, struct mu_err *err)
 {
@@ -31,18 +31,18 @@ static int call_with_state(struct dataset_iterator *it, unsigned which, struct m
 	return dataset_apply(it, which, in, g->n, out, n_out, err);
 }
 
-/* Runs once, at the end of the elements or when the last reader has closed. */
+/* Calls finalize_func once: at the end of the elements, or when the iterator closes. */
 static int generator_finish(struct dataset_iterator *it, struct mu_err *err)
 {
 	struct generator *g = it->state;
-	unsigned n = function_outputs(it->d->f[END].f);
+	unsigned n = function_outputs(it->d->f[FINALIZE_FUNC].f);
 	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, n + 1);
 
 	if (!g->started || g->ended)
 		return 0;
 	g->ended = true;
 
-	MU_RETURN_IF_ERROR(call_with_state(it, END, out, n, err));
+	MU_RETURN_IF_ERROR(call_with_state(it, FINALIZE_FUNC, out, n, err));
 	element_drop(out, n);
 	return 0;
 }
@@ -55,12 +55,12 @@ static int generator_next(struct dataset_iterator *it, struct mu_tensor *out, st
 	if (g->ended)
 		return 0;
 	if (!g->started) {
-		unsigned n = function_outputs(it->d->f[BEGIN].f);
-		MU_RETURN_IF_ERROR(dataset_apply(it, BEGIN, NULL, 0, g->state, n, err));
+		unsigned n = function_outputs(it->d->f[INIT_FUNC].f);
+		MU_RETURN_IF_ERROR(dataset_apply(it, INIT_FUNC, NULL, 0, g->state, n, err));
 		g->n = n;
 		g->started = true;
 	}
-	rc = call_with_state(it, NEXT, out, it->d->n_out, err);
+	rc = call_with_state(it, NEXT_FUNC, out, it->d->n_out, err);
 	if (rc == -MU_OUT_OF_RANGE)
 		return generator_finish(it, err);
 	return rc ? rc : 1;

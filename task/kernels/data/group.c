@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets that group elements: windows, whose elements are datasets, and groups by a key that a
- * function computes, which are datasets or are reduced to one element each. */
+/* Datasets that group elements.  The components of a window are datasets.  Groups have a key that a
+ * function computes; they become datasets or are reduced to one element each. */
 #include <string.h>
 
 #include "task/kernels/data/dataset.h"
@@ -28,7 +28,7 @@ static int check_window(struct dataset *d, struct mu_err *err)
 	return 0;
 }
 
-/* Elements of the input that a window of the size spans. */
+/* Returns the number of input elements that a window spans. */
 static int64_t window_span(const struct dataset *d)
 {
 	int64_t span;
@@ -67,15 +67,15 @@ static int fill_window(struct dataset_iterator *it, int64_t span, struct mu_err 
 	return rc;
 }
 
-/* Every stride-th of the list's elements; only component k of them, or all. */
-static void dataset_group_pick(const struct element_list *from, int64_t n, int64_t stride,
-			       unsigned n_out, int k, struct element_list *to)
+/* Appends n elements, every stride-th of `from`, to a list: component k, or all if k < 0. */
+static void pick_elements(const struct element_list *from, int64_t n, int64_t stride,
+			  unsigned n_out, int k, struct element_list *to)
 {
-	unsigned first = k < 0 ? 0 : (unsigned)k, some = k < 0 ? n_out : 1;
+	unsigned first = k < 0 ? 0 : (unsigned)k, width = k < 0 ? n_out : 1;
 
 	for (int64_t i = 0; i < n; i++, to->n++) {
 		const struct mu_tensor *t = &from->t[i * stride * n_out + first];
-		element_ref(element_list_next(to, some), t, some);
+		element_ref(element_list_next(to, width), t, width);
 	}
 }
 
@@ -86,9 +86,9 @@ static int window_elements(const struct dataset_iterator *it, int64_t n, int64_t
 	int rc = 0;
 
 	for (unsigned k = 0; k < it->d->n_out && !rc; k++) {
-		struct element_list some = {0};
-		dataset_group_pick(&w->list, n, stride, it->d->n_out, (int)k, &some);
-		if ((rc = element_list_to_dataset(&some, 1, &out[k], err)))
+		struct element_list elements = {0};
+		pick_elements(&w->list, n, stride, it->d->n_out, (int)k, &elements);
+		if ((rc = element_list_to_dataset(&elements, 1, &out[k], err)))
 			element_drop(out, k);
 	}
 	return rc;
@@ -139,7 +139,7 @@ static int window_serialize(struct dataset_iterator *it, struct serializer *ser,
 	return serialize_element_list(ser, &w->list, it->d->n_out, err);
 }
 
-/* ---- groups by window: a dataset is made of each group that is full, and iterated ---- */
+/* ---- group by window: reduce_func gets the dataset of each full group ---- */
 
 enum { KEY_F, REDUCE_F, SIZE_F };                /* of groups by window */
 enum { INIT_F = 1, REDUCE_STATE_F, FINALIZE_F }; /* of groups by reducer */
@@ -153,8 +153,8 @@ struct groups {
 	struct mu_map by_key;             /* key -> struct group */
 	struct group **sorted;            /* n, by key; NULL: the input has not ended */
 	size_t n, first;                  /* the groups before `first` have ended */
-	struct dataset_iterator *current; /* over what the reducing function made of … */
-	struct mu_tensor of[2];           /* … a key and its elements */
+	struct dataset_iterator *current; /* over the dataset that reduce_func returned */
+	struct mu_tensor reduce_args[2];  /* its arguments: a key and the dataset of its elements */
 };
 
 static int check_groups(struct dataset *d, struct mu_err *err)
@@ -172,12 +172,12 @@ static int groups_open(struct dataset_iterator *it, struct mu_err *err)
 static void end_group(struct groups *w)
 {
 	dataset_iterator_close(w->current);
-	element_drop(w->of, MU_COUNT(w->of));
-	memset(w->of, 0, sizeof w->of);
+	element_drop(w->reduce_args, MU_COUNT(w->reduce_args));
+	memset(w->reduce_args, 0, sizeof w->reduce_args);
 	w->current = NULL;
 }
 
-/* Tensors of a list's element. */
+/* Returns the number of tensors in an element of a group's list. */
 static unsigned group_width(const struct dataset_iterator *it)
 {
 	return it->d->f[FINALIZE_F].f ? function_outputs(it->d->f[INIT_F].f) : it->d->in[0]->n_out;
@@ -196,9 +196,9 @@ static void groups_close(struct dataset_iterator *it)
 	end_group(w);
 }
 
-/* One int64 that function `which` gives for n tensors, which are taken. */
-static int dataset_group_request(struct dataset_iterator *it, unsigned which, struct mu_tensor *in,
-				 unsigned n, int64_t *out, struct mu_err *err)
+/* Calls function `which`, which returns one int64.  Takes the n arguments. */
+static int call_int64_function(struct dataset_iterator *it, unsigned which, struct mu_tensor *in,
+			       unsigned n, int64_t *out, struct mu_err *err)
 {
 	struct mu_tensor t;
 
@@ -212,7 +212,7 @@ static int dataset_group_request(struct dataset_iterator *it, unsigned which, st
 				 it->d->kind->function[which].name);
 }
 
-/* An element of in[0] and its key. */
+/* Draws an element of in[0] and computes its key. */
 static int draw_keyed(struct dataset_iterator *it, struct mu_tensor *element, int64_t *key,
 		      struct mu_err *err)
 {
@@ -223,7 +223,7 @@ static int draw_keyed(struct dataset_iterator *it, struct mu_tensor *element, in
 	if (rc <= 0)
 		return rc;
 	element_ref(in, element, n);
-	if (!(rc = dataset_group_request(it, KEY_F, in, n, key, err)))
+	if (!(rc = call_int64_function(it, KEY_F, in, n, key, err)))
 		return 1;
 	element_drop(element, n);
 	return rc;
@@ -250,7 +250,7 @@ static int compare_keys(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Called at the end of the input: the groups end in the order of their keys. */
+/* Called at the end of the input.  The remaining groups follow in the order of their keys. */
 static void groups_sort(struct groups *w)
 {
 	if (w->sorted)
@@ -270,7 +270,7 @@ static int find_group(struct dataset_iterator *it, int64_t key, struct group **o
 		struct mu_tensor t;
 		int64_t size = 0;
 		MU_RETURN_IF_ERROR(mu_tensor_scalar(&t, MU_INT64, &key, err));
-		MU_RETURN_IF_ERROR(dataset_group_request(it, SIZE_F, &t, 1, &size, err));
+		MU_RETURN_IF_ERROR(call_int64_function(it, SIZE_F, &t, 1, &size, err));
 		if (size < 1)
 			return mu_invalid(err,
 					  "Window size must be greater than zero, but got %lld.",
@@ -281,20 +281,22 @@ static int find_group(struct dataset_iterator *it, int64_t key, struct group **o
 	return 0;
 }
 
-/* Goes through what the reducing function makes of the group in hand. */
-static int dataset_group_reduce(struct dataset_iterator *it, struct mu_err *err)
+/* Opens the dataset that reduce_func returns for the current group. */
+static int open_reduced_group(struct dataset_iterator *it, struct mu_err *err)
 {
 	struct groups *w = it->state;
-	struct mu_tensor in[2] = {mu_tensor_ref(&w->of[0]), mu_tensor_ref(&w->of[1])}, made;
+	struct mu_tensor in[2] = {mu_tensor_ref(&w->reduce_args[0]),
+				  mu_tensor_ref(&w->reduce_args[1])},
+			 result;
 	int rc;
 
-	MU_RETURN_IF_ERROR(dataset_apply(it, REDUCE_F, in, 2, &made, 1, err));
-	const struct dataset *d = dataset_in(&made);
+	MU_RETURN_IF_ERROR(dataset_apply(it, REDUCE_F, in, 2, &result, 1, err));
+	const struct dataset *d = dataset_in(&result);
 	rc = d && d->n_out == it->d->n_out
 		 ? dataset_iterator_open(d, it->caller, &w->current, err)
 		 : mu_invalid(err, "`reduce_func` does not return a dataset of %u components",
 			      it->d->n_out);
-	mu_tensor_unref(&made);
+	mu_tensor_unref(&result);
 	return rc;
 }
 
@@ -305,14 +307,15 @@ static int begin_group(struct dataset_iterator *it, struct group *g, struct mu_e
 	int rc;
 
 	g->list = (struct element_list){0};
-	if ((rc = element_list_to_dataset(&all, it->d->in[0]->n_out, &w->of[1], err)) ||
-	    (rc = mu_tensor_scalar(&w->of[0], MU_INT64, &g->key, err)) ||
-	    (rc = dataset_group_reduce(it, err)))
+	if ((rc = element_list_to_dataset(&all, it->d->in[0]->n_out, &w->reduce_args[1], err)) ||
+	    (rc = mu_tensor_scalar(&w->reduce_args[0], MU_INT64, &g->key, err)) ||
+	    (rc = open_reduced_group(it, err)))
 		end_group(w);
 	return rc;
 }
 
-/* Draws until a group is full; at the end takes what there is of the one with the least key. */
+/* Draws until a group is full.  After the end of the input, takes the group with the smallest key
+ * that has elements. */
 static int next_group(struct dataset_iterator *it, struct mu_err *err)
 {
 	struct groups *w = it->state;
@@ -398,14 +401,14 @@ static int groups_serialize(struct dataset_iterator *it, struct serializer *ser,
 	int rc = all_groups_serialize(it, ser, err);
 
 	if (rc || (rc = serialize_flag(ser, &has_current, err)) || !has_current ||
-	    (rc = serialize_element(ser, w->of, MU_COUNT(w->of), err)))
+	    (rc = serialize_element(ser, w->reduce_args, MU_COUNT(w->reduce_args), err)))
 		return rc;
-	if (serializer_is_reading(ser) && (rc = dataset_group_reduce(it, err)))
+	if (serializer_is_reading(ser) && (rc = open_reduced_group(it, err)))
 		return rc;
 	return serialize_dataset_iterator(ser, w->current, err);
 }
 
-/* ---- groups by reducer: each has a state, and is one element in the end ---- */
+/* ---- group by reducer: each group has a state, which becomes one element ---- */
 
 static int check_reducers(struct dataset *d, struct mu_err *err)
 {
@@ -443,25 +446,26 @@ static int find_state(struct dataset_iterator *it, int64_t key, struct group **o
 	return 0;
 }
 
-/* Takes the element; returns 1. */
+/* Updates the state of the key's group.  Takes the element; returns 1. */
 static int reduce_state(struct dataset_iterator *it, int64_t key, struct mu_tensor *element,
 			struct mu_err *err)
 {
-	unsigned n = group_width(it), more = it->d->in[0]->n_out;
-	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + more);
-	MU_AUTO_FREE struct mu_tensor *made = MU_NEW_ARRAY(struct mu_tensor, n);
+	unsigned n = group_width(it), n_components = it->d->in[0]->n_out;
+	MU_AUTO_FREE struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + n_components);
+	MU_AUTO_FREE struct mu_tensor *new_state = MU_NEW_ARRAY(struct mu_tensor, n);
 	struct group *g = NULL;
 	int rc = find_state(it, key, &g, err);
 
 	if (rc) {
-		element_drop(element, more);
+		element_drop(element, n_components);
 		return rc;
 	}
 	element_ref(in, g->list.t, n);
-	memcpy(in + n, element, more * sizeof *in);
-	MU_RETURN_IF_ERROR(dataset_apply(it, REDUCE_STATE_F, in, n + more, made, n, err));
+	memcpy(in + n, element, n_components * sizeof *in);
+	MU_RETURN_IF_ERROR(
+	    dataset_apply(it, REDUCE_STATE_F, in, n + n_components, new_state, n, err));
 	element_drop(g->list.t, n);
-	memcpy(g->list.t, made, n * sizeof *made);
+	memcpy(g->list.t, new_state, n * sizeof *new_state);
 	return 1;
 }
 

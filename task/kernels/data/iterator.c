@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The iterator resource and its thread.
  *
- * An iterator has a thread of its own, because functions of the pipeline block and the threads of
- * the compute pool must not.  A caller waits for an element in the wait queue, without a thread.
+ * Each iterator has a thread, because functions of the pipeline block and the threads of the
+ * compute pool must not.  A caller waits for an element in the wait queue, without a thread.
  * The thread draws an element when a caller waits, and fills a buffer of the size that the
  * outermost prefetch of the dataset asks for.  The queue's lock guards all members except the
  * dataset iterator, which only the thread uses.
@@ -77,7 +77,7 @@ struct resource *iterator_create(void *arg, struct mu_err *err)
 
 /* ---- the thread ---- */
 
-/* The number of elements that the outermost prefetch asks for; it may leave the choice to us. */
+/* Returns the buffer size of the outermost PrefetchDataset; for AUTOTUNE a default. */
 static int64_t prefetch_buffer_size(const struct dataset *d)
 {
 	while (dataset_has_same_elements(d) && strcmp(d->op, "PrefetchDataset"))
@@ -100,15 +100,15 @@ static int call_factory(struct iterator *it, struct dataset **out, struct mu_err
 	return rc;
 }
 
-struct drawn {
+struct draw_result {
 	struct iterator *it;
-	struct buffered_element *r; /* NULL: the end */
+	struct buffered_element *r; /* NULL: the end of the dataset */
 	uint64_t round;
 };
 
-static void add_drawn(void *arg)
+static void add_draw_result(void *arg)
 {
-	struct drawn *d = arg;
+	struct draw_result *d = arg;
 	struct iterator *it = d->it;
 
 	if (d->round != it->round) { /* the iterator has another dataset now */
@@ -184,8 +184,9 @@ static struct buffered_element *error_element(const struct mu_err *err)
 	return r;
 }
 
-/* Waiting callers get the error in place of a dataset. */
-static void report_failure(struct iterator *it, struct drawn *drawn, const struct mu_err *err)
+/* Fails a state request or a GetNext because the dataset factory failed. */
+static void report_failure(struct iterator *it, struct draw_result *result,
+			   const struct mu_err *err)
 {
 	pthread_mutex_lock(&it->waiters.lock);
 	struct state_request *t = iterator_next_request(it);
@@ -194,8 +195,8 @@ static void report_failure(struct iterator *it, struct drawn *drawn, const struc
 		iterator_end_request(it, t, err);
 		return;
 	}
-	drawn->r = error_element(err);
-	wait_queue_update(&it->waiters, add_drawn, drawn);
+	result->r = error_element(err);
+	wait_queue_update(&it->waiters, add_draw_result, result);
 }
 
 static void *iterator_run(void *arg)
@@ -206,32 +207,32 @@ static void *iterator_run(void *arg)
 
 	pthread_mutex_lock(&it->waiters.lock);
 	while (wait_for_work(it)) {
-		struct dataset *d = it->dataset, *made = NULL;
-		struct drawn drawn = {.it = it, .round = it->round};
+		struct dataset *d = it->dataset, *new_dataset = NULL;
+		struct draw_result result = {.it = it, .round = it->round};
 		struct state_request *t = d || !it->factory ? iterator_next_request(it) : NULL;
 		if (d)
 			mu_object_ref(&d->object);
 		pthread_mutex_unlock(&it->waiters.lock);
-		if (round != drawn.round) {
+		if (round != result.round) {
 			dataset_iterator_close(dataset_iterator);
 			dataset_iterator = NULL;
-			round = drawn.round;
+			round = result.round;
 		}
 		struct mu_err err = {0};
 		if (t) {
 			iterator_execute_request(it, t, d, round, &dataset_iterator);
 		} else if (d) {
-			drawn.r = iterator_draw(it, d, &dataset_iterator);
+			result.r = iterator_draw(it, d, &dataset_iterator);
 			mu_object_unref(&mu_steal(&d)->object);
-			wait_queue_update(&it->waiters, add_drawn, &drawn);
-		} else if (call_factory(it, &made, &err)) {
-			report_failure(it, &drawn, &err);
+			wait_queue_update(&it->waiters, add_draw_result, &result);
+		} else if (call_factory(it, &new_dataset, &err)) {
+			report_failure(it, &result, &err);
 		}
 		if (d)
 			mu_object_unref(&d->object);
 		pthread_mutex_lock(&it->waiters.lock);
-		if (made)
-			iterator_set_dataset(it, made, 0);
+		if (new_dataset)
+			iterator_set_dataset(it, new_dataset, 0);
 	}
 	bool detached = it->detached;
 	pthread_mutex_unlock(&it->waiters.lock);

@@ -15,7 +15,7 @@
 struct state_request {
 	struct state_request *next;
 	_Atomic int refs;
-	struct mu_object *state; /* to restore; else the saved state, or NULL */
+	struct mu_object *state; /* to restore, or the saved state; NULL: not saved yet */
 	bool restores, queued, done;
 	struct mu_err err;
 };
@@ -33,12 +33,12 @@ struct iterator {
 	struct wait_queue waiters;
 	pthread_cond_t work; /* with the queue's lock */
 	pthread_t thread;
-	struct caller caller; /* used by the thread; has a lock of its own */
+	struct caller caller; /* used by the thread; has a separate lock */
 	bool started, stop;
 	bool detached; /* the thread frees the iterator when it ends */
 	struct function *factory;
 	struct dataset *dataset; /* NULL: not initialised */
-	uint64_t round;          /* counts the datasets it was given */
+	uint64_t round;          /* increases with each new dataset */
 	bool element_requested, ended;
 	struct buffered_element *head, **tail;
 	int64_t n_buffered, buffer_size;
@@ -47,11 +47,11 @@ struct iterator {
 };
 
 extern const struct resource_type iterator_type;
-/* arg: the dataset factory of a one-shot iterator, which is taken, or NULL. */
+/* arg: the dataset factory of a one-shot iterator, or NULL.  Takes the factory. */
 struct resource *iterator_create(void *arg, struct mu_err *err);
 int iterator_start(struct iterator *it, struct mu_err *err); /* starts the thread, once */
-/* Starts a new round with d, which is taken, and a buffer of at least shard_buffer_size elements
- * for each shard.  Called with the queue's lock. */
+/* Starts a new round with d and a buffer of at least shard_buffer_size elements for each shard.
+ * Takes d.  Called with the queue's lock. */
 void iterator_set_dataset(struct iterator *it, struct dataset *d, int64_t shard_buffer_size);
 
 /* ---- iterator_state.c ---- */

@@ -11,9 +11,9 @@
 #include "task/kernels/engine/variant.h"
 #include "task/kernels/state/handles.h"
 
-/* ---- getting ---- */
+/* ---- GetNext ---- */
 
-struct getter {
+struct get_call {
 	struct waiter w;
 	struct iterator *it;
 	bool optional;  /* the end is an optional without a value, not an error */
@@ -21,13 +21,13 @@ struct getter {
 	unsigned shard;
 };
 
-static void getter_free(struct waiter *w)
+static void get_call_free(struct waiter *w)
 {
-	free(MU_CONTAINER(w, struct getter, w));
+	free(MU_CONTAINER(w, struct get_call, w));
 }
 
-static int iterator_hand_out(struct kernel_call *c, const struct buffered_element *r, bool optional,
-			     struct mu_err *err)
+static int output_element(struct kernel_call *c, const struct buffered_element *r, bool optional,
+			  struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
 	const struct mu_attr *shapes = mu_node_attr(c->node, "output_shapes");
@@ -72,7 +72,7 @@ static struct buffered_element *take_buffered(struct iterator *it, unsigned shar
 
 static bool get_try(struct waiter *w)
 {
-	const struct getter *g = MU_CONTAINER(w, struct getter, w);
+	const struct get_call *g = MU_CONTAINER(w, struct get_call, w);
 	struct iterator *it = g->it;
 	struct buffered_element *r;
 
@@ -89,7 +89,7 @@ static bool get_try(struct waiter *w)
 		if (r->err.code != MU_OK)
 			w->err = r->err;
 		else
-			iterator_hand_out(w->c, r, g->optional, &w->err);
+			output_element(w->c, r, g->optional, &w->err);
 		buffered_element_free(r);
 		pthread_cond_signal(&it->work);
 		return true;
@@ -109,14 +109,14 @@ static bool get_try(struct waiter *w)
 			"getting the next element.");
 		return true;
 	}
-	/* With a full buffer of other shards' elements, the shard waits until they are taken. */
+	/* If the buffer has only elements of other shards, the call waits until they are read. */
 	it->element_requested = !it->n_buffered;
 	pthread_cond_signal(&it->work);
 	return false;
 }
 
-/* line: the elements of different shards are taken in any order, those of one shard in turn. */
-static void start_getting(struct kernel_call *c, struct getter get, int line)
+/* kind: WAIT_PEEK for shards, so that a call for one shard does not block calls for others. */
+static void start_get_next(struct kernel_call *c, struct get_call get, int kind)
 {
 	struct mu_err err;
 	struct resource *r;
@@ -131,7 +131,7 @@ static void start_getting(struct kernel_call *c, struct getter get, int line)
 		kernel_finish(c, &err);
 		return;
 	}
-	struct getter *g = MU_NEW(struct getter);
+	struct get_call *g = MU_NEW(struct get_call);
 	*g = get;
 	g->it = it;
 	g->w = (struct waiter){.c = c,
@@ -139,21 +139,21 @@ static void start_getting(struct kernel_call *c, struct getter get, int line)
 			       .owner = r,
 			       .what = "GetNext",
 			       .try = get_try,
-			       .free = getter_free};
-	wait_queue_add(&g->w, line);
+			       .free = get_call_free};
+	wait_queue_add(&g->w, kind);
 }
 
 static void get_next(struct kernel_call *c)
 {
-	start_getting(c, (struct getter){0}, WAIT_TAKE);
+	start_get_next(c, (struct get_call){0}, WAIT_TAKE);
 }
 
 static void get_next_as_optional(struct kernel_call *c)
 {
-	start_getting(c, (struct getter){.optional = true}, WAIT_TAKE);
+	start_get_next(c, (struct get_call){.optional = true}, WAIT_TAKE);
 }
 
-/* Inputs: the iterator, the shard of one of its devices, and the round. */
+/* Inputs: the iterator, the shard and the round (TensorFlow's incarnation_id). */
 static void get_from_shard(struct kernel_call *c)
 {
 	struct mu_err err;
@@ -161,8 +161,9 @@ static void get_from_shard(struct kernel_call *c)
 
 	if (!args_int(c, 1, &shard, &err) && !args_int(c, 2, &round, &err)) {
 		if (shard >= 0 && round > 0) {
-			start_getting(
-			    c, (struct getter){.shard = (unsigned)shard, .round = (uint64_t)round},
+			start_get_next(
+			    c,
+			    (struct get_call){.shard = (unsigned)shard, .round = (uint64_t)round},
 			    WAIT_PEEK);
 			return;
 		}
@@ -238,7 +239,7 @@ static void state_call_free(struct waiter *w)
 	free(m);
 }
 
-/* Takes the reference to the state. */
+/* Starts a restore of `state`, whose reference it takes, or with NULL a save. */
 static void start_request(struct kernel_call *c, struct mu_object *state)
 {
 	struct state_call *m = MU_NEW(struct state_call);
@@ -294,11 +295,11 @@ static void iterator_deserialize(struct kernel_call *c)
 	kernel_finish(c, &err);
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
-static int iterator_make_by(struct kernel_call *c,
-			    struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
-			    struct mu_err *err)
+static int iterator_make_with(struct kernel_call *c,
+			      struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
+			      struct mu_err *err)
 {
 	struct resource *r;
 
@@ -309,17 +310,17 @@ static int iterator_make_by(struct kernel_call *c,
 
 static int iterator_make(struct kernel_call *c, struct mu_err *err)
 {
-	return iterator_make_by(c, iterator_create, NULL, err);
+	return iterator_make_with(c, iterator_create, NULL, err);
 }
 
-/* A new iterator in each call, of the session. */
+/* Creates a new iterator in each call, with the lifetime of the session. */
 static int make_anonymous(struct kernel_call *c, struct mu_err *err)
 {
-	static _Atomic unsigned long long made;
+	static _Atomic unsigned long long next_id;
 	MU_AUTO_BUF buf = {0};
 	const char *container = handle_container(c, &buf);
 	MU_AUTO_FREE char *name =
-	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
+	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&next_id, 1));
 	struct resource *r;
 
 	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name,
@@ -352,7 +353,7 @@ static int one_shot(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "there is no dataset_factory");
 	struct one_shot arg = {c, f->func};
 
-	return iterator_make_by(c, create_one_shot, &arg, err);
+	return iterator_make_with(c, create_one_shot, &arg, err);
 }
 
 struct new_round {
@@ -396,7 +397,7 @@ static int make_iterator(struct kernel_call *c, struct mu_err *err)
 	return iterator_begin_round(c, 0, &round, err);
 }
 
-/* ---- the iterator of several devices: each draws the elements of its shard ---- */
+/* ---- MultiDeviceIterator: each device draws the elements of its shard ---- */
 
 static unsigned n_devices(const struct mu_node *n)
 {
@@ -417,7 +418,7 @@ static int multi_device_iterator(struct kernel_call *c, struct mu_err *err)
 {
 	unsigned n = n_devices(c->node);
 
-	return iterator_make_by(c, create_sharded, &n, err);
+	return iterator_make_with(c, create_sharded, &n, err);
 }
 
 static int make_owned(struct kernel_call *c, struct mu_err *err)
@@ -444,7 +445,7 @@ static int multi_device_iterator_init(struct kernel_call *c, struct mu_err *err)
 	return kernel_out_value(c, 0, MU_INT64, &round, err);
 }
 
-/* ---- an iterator as a string, for feeding ---- */
+/* ---- string handles, device ---- */
 
 static int to_string(struct kernel_call *c, struct mu_err *err)
 {

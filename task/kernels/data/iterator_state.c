@@ -5,10 +5,10 @@
  * Only the thread of the iterator may use its dataset iterator.  SerializeIterator and
  * DeserializeIterator queue a request, which the thread executes between two elements while the op
  * waits.  A request has two owners: the op, and the queue or the thread.  The thread completes a
- * request that it has begun, also if its op is cancelled.
+ * request that it has started, even if the op is cancelled.
  *
- * A checkpoint stores the state as bytes: a version, the buffered elements, whether the end was
- * reached, and the dataset iterators from the outermost inwards.
+ * A checkpoint stores the state as bytes: a version, the buffered elements, a flag for the end of
+ * the dataset, and the dataset iterators, the outermost first.
  */
 #include <string.h>
 
@@ -78,14 +78,14 @@ static int serialize_failure(struct serializer *ser, struct mu_err *e, struct mu
 {
 	int64_t code = e->code;
 	struct mu_buf text = {.data = e->msg, .len = strlen(e->msg)};
-	MU_AUTO_BUF read = {0};
+	MU_AUTO_BUF saved = {0};
 
 	MU_RETURN_IF_ERROR(serialize_number(ser, &code, 1, 16, err));
-	MU_RETURN_IF_ERROR(serialize_bytes(ser, serializer_is_reading(ser) ? &read : &text, err));
+	MU_RETURN_IF_ERROR(serialize_bytes(ser, serializer_is_reading(ser) ? &saved : &text, err));
 	if (!serializer_is_reading(ser))
 		return 0;
-	mu_fail(e, (enum mu_code)code, "%.*s", read.len < sizeof e->msg ? (int)read.len : 0,
-		read.data ? read.data : "");
+	mu_fail(e, (enum mu_code)code, "%.*s", saved.len < sizeof e->msg ? (int)saved.len : 0,
+		saved.data ? saved.data : "");
 	return 0;
 }
 
@@ -151,9 +151,9 @@ static int serialize_state(struct serializer *ser, struct state *s, const struct
 	return serialize_optional_iterator(ser, d, caller, &s->dataset_iterator, err);
 }
 
-/* ---- on the thread ---- */
+/* ---- save and restore, on the thread ---- */
 
-static int changed_meanwhile(struct mu_err *err)
+static int fail_changed_dataset(struct mu_err *err)
 {
 	return mu_fail(err, MU_ABORTED, "the iterator was given another dataset meanwhile");
 }
@@ -166,7 +166,7 @@ static int copy_buffer(struct iterator *it, uint64_t round, struct state *s, str
 	pthread_mutex_lock(&it->waiters.lock);
 	s->ended = it->ended;
 	if (it->round != round)
-		rc = changed_meanwhile(err);
+		rc = fail_changed_dataset(err);
 	for (const struct buffered_element *r = it->head; r && !rc; r = r->next) {
 		struct buffered_element *copy = buffered_element_new(r->n);
 		copy->err = r->err;
@@ -178,8 +178,8 @@ static int copy_buffer(struct iterator *it, uint64_t round, struct state *s, str
 	return rc;
 }
 
-/* Opens the dataset iterator if nothing was drawn yet, because opening draws seeds, which are part
- * of the state. */
+/* Opens the dataset iterator if it is not open, because opening draws seeds, which are part of the
+ * state. */
 static int save(struct iterator *it, struct state_request *t, const struct dataset *d,
 		uint64_t round, struct dataset_iterator **dataset_iterator, struct mu_err *err)
 {
@@ -204,15 +204,15 @@ struct restore_request {
 	struct iterator *it;
 	struct state *s;
 	uint64_t round;
-	bool late;
+	bool is_stale; /* set by install: the iterator has another dataset now */
 };
 
 static void install(void *arg)
 {
 	struct restore_request *n = arg;
 
-	n->late = n->round != n->it->round;
-	if (n->late)
+	n->is_stale = n->round != n->it->round;
+	if (n->is_stale)
 		return;
 	iterator_set_buffer(n->it, n->s->head);
 	n->s->head = NULL;
@@ -232,7 +232,7 @@ static int restore(struct iterator *it, struct state_request *t, const struct da
 	if (!rc) {
 		struct restore_request n = {it, &s, round, false};
 		wait_queue_update(&it->waiters, install, &n);
-		rc = n.late ? changed_meanwhile(err) : 0;
+		rc = n.is_stale ? fail_changed_dataset(err) : 0;
 	}
 	if (!rc) {
 		struct dataset_iterator *old = *dataset_iterator;

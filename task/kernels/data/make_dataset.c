@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops that make datasets: one kernel makes them all, by the row of their kind. */
+/* The kernel of all ops that create datasets; the op's table row has the kind. */
 #include <string.h>
 
 #include "task/kernels/data/dataset.h"
@@ -7,7 +7,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/variant.h"
 
-/* Datasets among the inputs are drawn from, the rest are parameters. */
+/* Sets d->in to the op's first inputs, which are datasets, and d->params to the others. */
 static int take_inputs(struct kernel_call *c, struct dataset *d, struct mu_err *err)
 {
 	const struct dataset_kind *k = d->kind;
@@ -45,7 +45,7 @@ static int take_inputs(struct kernel_call *c, struct dataset *d, struct mu_err *
 	return 0;
 }
 
-/* The functions, and which of the parameters each has captured. */
+/* Creates the functions and finds the captured inputs of each among the parameters. */
 static int take_functions(struct kernel_call *c, struct dataset *d, struct mu_err *err)
 {
 	unsigned captured = 0, at;
@@ -71,7 +71,7 @@ static int take_functions(struct kernel_call *c, struct dataset *d, struct mu_er
 	return 0;
 }
 
-/* The boolean attribute that enables it, whose name differs by op, and its default. */
+/* Returns the attribute for d->op_flag, whose name depends on the op, or its default. */
 static bool flag_of(const struct mu_node *n)
 {
 	return args_attr_bool(n, "reshuffle_each_iteration",
@@ -107,42 +107,42 @@ static int dataset_fill(struct kernel_call *c, struct dataset *d, struct mu_err 
 	return d->kind->check ? d->kind->check(d, err) : 0;
 }
 
-/* The size of the batches, as far as the op or the inputs say; -1: unknown. */
+/* Returns the batch size if the op or its inputs determine it, else -1. */
 static int64_t batch_size_of(const struct dataset *d)
 {
-	static const char *const batching[] = {"BatchDataset",
-					       "BatchDatasetV2",
-					       "MapAndBatchDataset",
-					       "ExperimentalMapAndBatchDataset",
-					       "PaddedBatchDataset",
-					       "PaddedBatchDatasetV2",
-					       NULL};
-	static const char *const passing[] = {"AssertCardinalityDataset",
-					      "AssertNextDataset",
-					      "CacheDataset",
-					      "CacheDatasetV2",
-					      "ConcatenateDataset",
-					      "FilterDataset",
-					      "ModelDataset",
-					      "OptimizeDataset",
-					      "OptimizeDatasetV2",
-					      "OptionsDataset",
-					      "PrefetchDataset",
-					      "RepeatDataset",
-					      "ShardDataset",
-					      "ShuffleAndRepeatDataset",
-					      "ShuffleAndRepeatDatasetV2",
-					      "ShuffleDataset",
-					      "ShuffleDatasetV3",
-					      "SkipDataset",
-					      "TakeDataset",
-					      "ZipDataset",
-					      NULL};
+	static const char *const batch_ops[] = {"BatchDataset",
+						"BatchDatasetV2",
+						"MapAndBatchDataset",
+						"ExperimentalMapAndBatchDataset",
+						"PaddedBatchDataset",
+						"PaddedBatchDatasetV2",
+						NULL};
+	static const char *const forwarding_ops[] = {"AssertCardinalityDataset",
+						     "AssertNextDataset",
+						     "CacheDataset",
+						     "CacheDatasetV2",
+						     "ConcatenateDataset",
+						     "FilterDataset",
+						     "ModelDataset",
+						     "OptimizeDataset",
+						     "OptimizeDatasetV2",
+						     "OptionsDataset",
+						     "PrefetchDataset",
+						     "RepeatDataset",
+						     "ShardDataset",
+						     "ShuffleAndRepeatDataset",
+						     "ShuffleAndRepeatDatasetV2",
+						     "ShuffleDataset",
+						     "ShuffleDatasetV3",
+						     "SkipDataset",
+						     "TakeDataset",
+						     "ZipDataset",
+						     NULL};
 
-	if (mu_word_index(d->op, batching) >= 0)
+	if (mu_word_index(d->op, batch_ops) >= 0)
 		return strncmp(d->op, "Padded", 6) ? dataset_number(d, 0)
 						   : mu_tensor_int(&d->params[0], 0);
-	if (mu_word_index(d->op, passing) < 0 || !d->n_in)
+	if (mu_word_index(d->op, forwarding_ops) < 0 || !d->n_in)
 		return -1;
 	int64_t size = d->in[0]->batch_size;
 	for (unsigned i = 1; i < d->n_in; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets of parsed examples: each element of the one below is a vector of records.  Components
- * come in the order of their keys; a sparse one is a vector of three variants (positions, values,
- * shape), a ragged one a variant, as tf.data has them. */
+/* Datasets of parsed examples.  Each element of the input dataset is a vector of serialized
+ * examples.  The components are in the order of their keys.  As in tf.data, a sparse component is a
+ * vector of three variants (indices, values, dense shape), and a ragged component is a variant. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +11,10 @@
 #include "task/kernels/io/features.h"
 
 /* The node's attributes; a copy, because datasets outlive nodes. */
-struct wanted {
+struct parse_attrs {
 	struct mu_arena arena;
 	struct mu_attr keys[FEATURE_KINDS], types[FEATURE_KINDS], shapes, splits;
-	unsigned *place[FEATURE_KINDS]; /* which component each key's is */
+	unsigned *component[FEATURE_KINDS]; /* the component of each key */
 };
 
 static const struct {
@@ -23,7 +23,7 @@ static const struct {
 			  [FEATURE_DENSE] = {"dense_keys", "Tdense"},
 			  [FEATURE_RAGGED] = {"ragged_keys", "ragged_value_types"}};
 
-static void copy_attr(const struct mu_node *n, const char *name, struct wanted *w,
+static void copy_attr(const struct mu_node *n, const char *name, struct parse_attrs *w,
 		      struct mu_attr *to)
 {
 	const struct mu_attr *from = mu_node_attr(n, name);
@@ -34,7 +34,7 @@ static void copy_attr(const struct mu_node *n, const char *name, struct wanted *
 
 static void read_parse(struct dataset *d, const struct mu_node *n)
 {
-	struct wanted *w = d->shared;
+	struct parse_attrs *w = d->shared;
 
 	mu_arena_init(&w->arena);
 	for (int k = 0; k < FEATURE_KINDS; k++) {
@@ -47,7 +47,7 @@ static void read_parse(struct dataset *d, const struct mu_node *n)
 
 static void finish_parse(struct dataset *d)
 {
-	mu_arena_fini(&((struct wanted *)d->shared)->arena);
+	mu_arena_fini(&((struct parse_attrs *)d->shared)->arena);
 }
 
 static int key_order(const void *a, const void *b)
@@ -59,7 +59,7 @@ static int key_order(const void *a, const void *b)
 
 static int check_parse(struct dataset *d, struct mu_err *err)
 {
-	struct wanted *w = d->shared;
+	struct parse_attrs *w = d->shared;
 	unsigned dense = w->keys[FEATURE_DENSE].n, n_keys = 0;
 
 	for (int k = 0; k < FEATURE_KINDS; k++)
@@ -78,9 +78,9 @@ static int check_parse(struct dataset *d, struct mu_err *err)
 			return mu_invalid(err, "key %.*s is asked for twice", (int)all[i].len,
 					  all[i].data);
 	for (int k = 0; k < FEATURE_KINDS; k++) {
-		w->place[k] = MU_ARENA_ARRAY(&w->arena, unsigned, w->keys[k].n + 1);
+		w->component[k] = MU_ARENA_ARRAY(&w->arena, unsigned, w->keys[k].n + 1);
 		for (unsigned i = 0; i < w->keys[k].n; i++)
-			w->place[k][i] =
+			w->component[k][i] =
 			    (unsigned)((struct mu_span *)bsearch(&w->keys[k].ss[i], all, d->n_out,
 								 sizeof *all, key_order) -
 				       all);
@@ -89,9 +89,9 @@ static int check_parse(struct dataset *d, struct mu_err *err)
 }
 
 static int parse_records(const struct dataset *d, struct features *f, const struct mu_tensor *in,
-			 struct mu_tensor *made, struct mu_err *err)
+			 struct mu_tensor *results, struct mu_err *err)
 {
-	struct wanted *w = d->shared;
+	struct parse_attrs *w = d->shared;
 	int rc = 0;
 
 	if (in->dtype != MU_STRING || in->shape.rank != 1)
@@ -113,10 +113,10 @@ static int parse_records(const struct dataset *d, struct features *f, const stru
 			 ? features_check(f, err)
 			 : mu_invalid(err, "Could not parse example input %lld",
 				      (long long)f->current);
-	return rc ? rc : features_make_outputs(f, made, err);
+	return rc ? rc : features_make_outputs(f, results, err);
 }
 
-/* Three tensors as one of three variants. */
+/* Boxes three tensors, `stride` apart, as a vector of three variants. */
 static int as_variants(const struct mu_tensor *parts, unsigned stride, struct mu_tensor *out,
 		       struct mu_err *err)
 {
@@ -128,7 +128,7 @@ static int as_variants(const struct mu_tensor *parts, unsigned stride, struct mu
 	return 0;
 }
 
-/* Splits and values, n components apart, as one variant. */
+/* Boxes values and their splits, n tensors later, as one ragged variant. */
 static int as_ragged(const struct mu_tensor *values, unsigned n, struct mu_tensor *out,
 		     struct mu_err *err)
 {
@@ -141,7 +141,7 @@ static int as_ragged(const struct mu_tensor *values, unsigned n, struct mu_tenso
 
 static int parse_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	struct wanted *w = it->d->shared;
+	struct parse_attrs *w = it->d->shared;
 	unsigned sparse = w->keys[FEATURE_SPARSE].n, dense = w->keys[FEATURE_DENSE].n;
 	unsigned ragged = w->keys[FEATURE_RAGGED].n, n = 3 * sparse + dense + 2 * ragged;
 	MU_AUTO_TENSOR in = {0};
@@ -152,26 +152,26 @@ static int parse_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 	if ((rc = dataset_iterator_next(it->input, &in, err)) <= 0)
 		return rc;
 	memset(out, 0, it->d->n_out * sizeof *out);
-	struct mu_tensor *made = MU_NEW_ARRAY(struct mu_tensor, n + 1);
-	rc = parse_records(it->d, &f, &in, made, err);
+	struct mu_tensor *results = MU_NEW_ARRAY(struct mu_tensor, n + 1);
+	rc = parse_records(it->d, &f, &in, results, err);
 	for (unsigned i = 0; i < sparse && !rc; i++)
-		rc = as_variants(&made[i], sparse, &out[w->place[FEATURE_SPARSE][i]], err);
+		rc = as_variants(&results[i], sparse, &out[w->component[FEATURE_SPARSE][i]], err);
 	for (unsigned i = 0; i < dense && !rc; i++)
-		out[w->place[FEATURE_DENSE][i]] = mu_tensor_ref(&made[3 * sparse + i]);
+		out[w->component[FEATURE_DENSE][i]] = mu_tensor_ref(&results[3 * sparse + i]);
 	for (unsigned i = 0; i < ragged && !rc; i++)
-		rc = as_ragged(&made[3 * sparse + dense + i], ragged,
-			       &out[w->place[FEATURE_RAGGED][i]], err);
-	element_drop(made, n);
-	free(made);
+		rc = as_ragged(&results[3 * sparse + dense + i], ragged,
+			       &out[w->component[FEATURE_RAGGED][i]], err);
+	element_drop(results, n);
+	free(results);
 	if (rc)
 		element_drop(out, it->d->n_out);
 	return rc ? rc : 1;
 }
 
 #define PARSE                                                                                      \
-	.shared_size = sizeof(struct wanted), .n_in = 1, .reshapes = true, .read = read_parse,     \
-	.check = check_parse, .finish = finish_parse, .open = dataset_iterator_open_input,         \
-	.next = parse_next
+	.shared_size = sizeof(struct parse_attrs), .n_in = 1, .reshapes = true,                    \
+	.read = read_parse, .check = check_parse, .finish = finish_parse,                          \
+	.open = dataset_iterator_open_input, .next = parse_next
 static const struct dataset_kind rows[] = {
     {DATASET("ParseExampleDataset ParseExampleDatasetV2 ExperimentalParseExampleDataset"), PARSE},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saved elements and dataset iterators. */
+/* Serializes elements and dataset iterators. */
 #include <string.h>
 
 #include "lib/tensor/tensor_proto.h"
@@ -9,7 +9,7 @@
 
 enum { MAX_DEPTH = 16 }; /* of elements within elements */
 
-static int plain_tensor(struct serializer *ser, struct mu_tensor *t, struct mu_err *err)
+static int serialize_plain_tensor(struct serializer *ser, struct mu_tensor *t, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_span s;
@@ -22,7 +22,7 @@ static int plain_tensor(struct serializer *ser, struct mu_tensor *t, struct mu_e
 		return 0;
 	if (mu_tensor_parse(t, s, NULL))
 		return serializer_fail(err);
-	/* the saved state has all values of a tensor, even if they are equal, and no handles */
+	/* the saved state has each value of a tensor, even if all are equal, and no handles */
 	if (t->dtype == MU_RESOURCE || t->dtype == MU_VARIANT ||
 	    (t->dtype == MU_STRING ? (size_t)t->shape.count : mu_tensor_bytes(t)) > s.len) {
 		mu_tensor_unref(t);
@@ -123,7 +123,7 @@ static int serialize_objects(struct serializer *ser, struct mu_tensor *t, struct
 	return rc;
 }
 
-static int tensor(struct serializer *ser, struct mu_tensor *t, struct mu_err *err)
+static int serialize_tensor(struct serializer *ser, struct mu_tensor *t, struct mu_err *err)
 {
 	bool plain = t->dtype != MU_VARIANT;
 
@@ -131,7 +131,7 @@ static int tensor(struct serializer *ser, struct mu_tensor *t, struct mu_err *er
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "the iterator holds handles of resources, which cannot be saved");
 	MU_RETURN_IF_ERROR(serialize_flag(ser, &plain, err));
-	return (plain ? plain_tensor : serialize_objects)(ser, t, err);
+	return (plain ? serialize_plain_tensor : serialize_objects)(ser, t, err);
 }
 
 int serialize_element(struct serializer *ser, struct mu_tensor *t, unsigned n, struct mu_err *err)
@@ -145,7 +145,7 @@ int serialize_element(struct serializer *ser, struct mu_tensor *t, unsigned n, s
 	for (unsigned i = 0; i < n && !rc; i++) {
 		if (serializer_is_reading(ser))
 			t[i] = (struct mu_tensor){0};
-		if ((rc = tensor(ser, &t[i], err)) && serializer_is_reading(ser))
+		if ((rc = serialize_tensor(ser, &t[i], err)) && serializer_is_reading(ser))
 			element_drop(t, i);
 	}
 	ser->depth--;
@@ -158,10 +158,10 @@ int serialize_optional_iterator(struct serializer *ser, const struct dataset *d,
 				struct caller *caller, struct dataset_iterator **it,
 				struct mu_err *err)
 {
-	bool there = *it != NULL;
+	bool is_open = *it != NULL;
 
-	MU_RETURN_IF_ERROR(serialize_flag(ser, &there, err));
-	if (!there) { /* the saved state has no iterator here */
+	MU_RETURN_IF_ERROR(serialize_flag(ser, &is_open, err));
+	if (!is_open) { /* the saved state has no iterator here */
 		dataset_iterator_close(*it);
 		*it = NULL;
 		return 0;

@@ -11,7 +11,7 @@ static int read_varint(struct serializer *ser, uint64_t *v, struct mu_err *err)
 	return mu_pb_varint(&ser->from, v) ? 0 : serializer_fail(err);
 }
 
-int serialize_number(struct serializer *ser, int64_t *v, int64_t least, int64_t most,
+int serialize_number(struct serializer *ser, int64_t *v, int64_t min, int64_t max,
 		     struct mu_err *err)
 {
 	uint64_t x;
@@ -21,7 +21,7 @@ int serialize_number(struct serializer *ser, int64_t *v, int64_t least, int64_t 
 		return 0;
 	}
 	MU_RETURN_IF_ERROR(read_varint(ser, &x, err));
-	if ((int64_t)x < least || (int64_t)x > most)
+	if ((int64_t)x < min || (int64_t)x > max)
 		return serializer_fail(err);
 	*v = (int64_t)x;
 	return 0;

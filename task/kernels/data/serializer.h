@@ -22,7 +22,7 @@ static inline bool serializer_is_reading(const struct serializer *ser)
 	return !ser->to;
 }
 int serializer_fail(struct mu_err *err); /* the error for invalid bytes */
-int serialize_number(struct serializer *ser, int64_t *v, int64_t least, int64_t most,
+int serialize_number(struct serializer *ser, int64_t *v, int64_t min, int64_t max,
 		     struct mu_err *err);
 int serialize_word(struct serializer *ser, uint32_t *v, struct mu_err *err);
 int serialize_flag(struct serializer *ser, bool *v, struct mu_err *err);
@@ -31,7 +31,7 @@ int serialize_span(struct serializer *ser, struct mu_span *s,
 int serialize_bytes(struct serializer *ser, struct mu_buf *b,
 		    struct mu_err *err); /* reading replaces */
 /* ---- serialize_element.c ---- */
-/* n tensors; reading makes new ones, all or none. */
+/* n tensors.  Restoring creates all of them or, after a failure, none. */
 int serialize_element(struct serializer *ser, struct mu_tensor *t, unsigned n, struct mu_err *err);
 int serialize_element_list(struct serializer *ser, struct element_list *l, unsigned n_out,
 			   struct mu_err *err);

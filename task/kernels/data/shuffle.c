@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shuffling by a buffer. With seeds the order is TensorFlow's. A generator of the dataset draws two
- * seeds per iteration, or every iteration uses the dataset's seeds if reshuffling is off. The
- * oldest element of the buffer moves to the position of the element drawn. */
+/* Datasets that shuffle elements in a buffer, and datasets of random numbers and samples. With
+ * seeds the order is TensorFlow's. A generator of the dataset draws two seeds per iteration.
+ * Without reshuffling, each iteration uses the dataset's seeds. The oldest element of the buffer
+ * moves to the position of the element drawn. */
 #include <pthread.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "task/kernels/data/serializer.h"
 #include "task/kernels/random/philox.h"
 
-/* Philox draws four numbers at a time; these are taken one by one. */
+/* A Philox generator that returns the four numbers of a block one by one. */
 struct draws {
 	struct philox philox;
 	uint32_t x[4];
@@ -33,13 +34,13 @@ static uint32_t shuffle_draw(struct draws *d)
 
 static int draws_serialize(struct draws *d, struct serializer *ser, struct mu_err *err)
 {
-	uint32_t *const runs[] = {d->philox.counter, d->philox.key, d->x, &d->left};
+	uint32_t *const words[] = {d->philox.counter, d->philox.key, d->x, &d->left};
 	static const unsigned lengths[] = {4, 2, 4, 1};
 	int rc = 0;
 
-	for (unsigned i = 0; i < MU_COUNT(runs); i++)
+	for (unsigned i = 0; i < MU_COUNT(words); i++)
 		for (unsigned k = 0; k < lengths[i] && !rc; k++)
-			rc = serialize_word(ser, &runs[i][k], err);
+			rc = serialize_word(ser, &words[i][k], err);
 	return !rc && d->left > 4 ? serializer_fail(err) : rc;
 }
 
@@ -50,14 +51,14 @@ struct seeds {
 };
 
 enum { BUFFER_SIZE, SEED, SEED2, COUNT };
-enum { MOST_ROUNDS_AHEAD = 3 }; /* however large the buffer is */
+enum { MAX_ROUNDS_AHEAD = 3 }; /* in the buffer beyond the current round */
 
 static int64_t epochs_of(const struct dataset *d)
 {
 	return d->kind->n_scalars > COUNT ? dataset_number(d, COUNT) : 1;
 }
 
-/* A buffer of unknown size takes all elements of a round. */
+/* A buffer of unknown size holds all elements of a round. */
 static int64_t buffer_size(const struct dataset *d)
 {
 	int64_t n = dataset_number(d, BUFFER_SIZE);
@@ -94,20 +95,20 @@ static int check_shuffle(struct dataset *d, struct mu_err *err)
 	return 0;
 }
 
-/* The seeds of later epochs. */
+/* Serializes the generator of the seeds of later rounds. */
 static int seeds_serialize(const struct dataset *d, struct serializer *ser, struct mu_err *err)
 {
-	struct seeds *s = d->shared, read;
+	struct seeds *s = d->shared, saved;
 	int rc = 0;
 
 	pthread_mutex_lock(&s->lock);
-	memcpy(read.fixed, s->fixed, sizeof read.fixed);
-	read.draws = s->draws;
-	for (unsigned i = 0; i < MU_COUNT(read.fixed) && !rc; i++)
-		rc = serialize_number(ser, (int64_t *)&read.fixed[i], INT64_MIN, INT64_MAX, err);
-	if (!rc && !(rc = draws_serialize(&read.draws, ser, err))) {
-		memcpy(s->fixed, read.fixed, sizeof read.fixed);
-		s->draws = read.draws;
+	memcpy(saved.fixed, s->fixed, sizeof saved.fixed);
+	saved.draws = s->draws;
+	for (unsigned i = 0; i < MU_COUNT(saved.fixed) && !rc; i++)
+		rc = serialize_number(ser, (int64_t *)&saved.fixed[i], INT64_MIN, INT64_MAX, err);
+	if (!rc && !(rc = draws_serialize(&saved.draws, ser, err))) {
+		memcpy(s->fixed, saved.fixed, sizeof saved.fixed);
+		s->draws = saved.draws;
 	}
 	pthread_mutex_unlock(&s->lock);
 	return rc;
@@ -118,17 +119,17 @@ static void finish_shuffle(struct dataset *d)
 	pthread_mutex_destroy(&((struct seeds *)d->shared)->lock);
 }
 
-/* A ring of buffer_size elements, which grows as it is filled. If rounds repeat within it, elements
- * of the next round fill it as those of the current round leave, and an element is drawn from the
- * current round. */
+/* A ring buffer of buffer_size elements, which grows as it is filled. With repetition, elements of
+ * the next rounds replace the elements that were drawn. Each draw takes an element of the current
+ * round. */
 struct shuffle {
 	struct draws draws;
 	struct mu_tensor *t;
 	int64_t cap, head, count; /* of all rounds */
-	int64_t *rounds;          /* elements of each round that has begun */
-	int64_t first, n_rounds;  /* the round that is drawn from; the rounds in the buffer */
+	int64_t *rounds;          /* buffered elements of each round */
+	int64_t first, n_rounds;  /* the current round; the length of `rounds` */
 	int64_t rounds_begun;
-	bool round_has_elements; /* the round that is read */
+	bool round_has_elements; /* the last round, which reads the input */
 };
 
 /* New seeds for each round if the dataset reshuffles (d->op_flag), else the same ones. */
@@ -157,7 +158,7 @@ static int begin_round(struct dataset_iterator *it, struct shuffle *w, struct mu
 {
 	MU_RETURN_IF_ERROR(dataset_iterator_open_input(it, err));
 	if (!w->count && w->n_rounds > w->first)
-		end_round(it, w); /* or the list of rounds without elements would grow for ever */
+		end_round(it, w); /* limits the list of rounds without elements */
 	w->rounds = mu_xrealloc(w->rounds, (size_t)(w->n_rounds + 1) * sizeof *w->rounds);
 	w->rounds[w->n_rounds++] = 0;
 	w->rounds_begun++;
@@ -195,12 +196,12 @@ static void shuffle_reserve(struct shuffle *w, int64_t at, int64_t size, unsigne
 static int shuffle_fill(struct dataset_iterator *it, struct shuffle *w, int64_t size,
 			struct mu_err *err)
 {
-	int64_t most = epochs_of(it->d);
+	int64_t max_rounds = epochs_of(it->d);
 	unsigned n = it->d->n_out;
 	int rc;
 
 	while (it->input && w->count < size &&
-	       !(w->count && w->n_rounds - w->first > MOST_ROUNDS_AHEAD)) {
+	       !(w->count && w->n_rounds - w->first > MAX_ROUNDS_AHEAD)) {
 		int64_t at = (w->head + w->count) % size;
 		shuffle_reserve(w, at, size, n);
 		if ((rc = dataset_iterator_next(it->input, &w->t[at * n], err)) < 0)
@@ -212,8 +213,8 @@ static int shuffle_fill(struct dataset_iterator *it, struct shuffle *w, int64_t 
 			continue;
 		}
 		dataset_iterator_close_input(it);
-		/* for ever, but not when a whole round brings nothing */
-		if ((most < 0 ? w->round_has_elements : w->rounds_begun < most) &&
+		/* a negative count repeats forever, but a round without elements ends it */
+		if ((max_rounds < 0 ? w->round_has_elements : w->rounds_begun < max_rounds) &&
 		    (rc = begin_round(it, w, err)))
 			return rc;
 	}
@@ -252,7 +253,7 @@ static int rounds_serialize(struct shuffle *w, int64_t size, struct serializer *
 	MU_RETURN_IF_ERROR(serialize_number(ser, &w->rounds_begun, 1, INT64_MAX - 1, err));
 	MU_RETURN_IF_ERROR(serialize_number(ser, &n, 1, INT64_MAX, err));
 	if (serializer_is_reading(ser)) {
-		if (n > ser->from.end - ser->from.at) /* each takes a byte at least */
+		if (n > ser->from.end - ser->from.at) /* each has at least one byte */
 			return serializer_fail(err);
 		w->rounds = mu_xrealloc(w->rounds, (size_t)n * sizeof *w->rounds);
 		w->n_rounds = n;

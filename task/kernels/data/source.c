@@ -10,7 +10,7 @@ struct position {
 	int64_t at;
 };
 
-/* A range's position is any number. */
+/* The position of a range may be negative. */
 static int position_serialize(struct dataset_iterator *it, struct serializer *ser,
 			      struct mu_err *err)
 {
@@ -62,7 +62,7 @@ static int slice_next(struct dataset_iterator *it, struct mu_tensor *out, struct
 	return 1;
 }
 
-/* ---- elements one by one: the first n_out inputs are the first element ---- */
+/* ---- list: each n_out inputs in a row are an element ---- */
 
 static int64_t input_cardinality(const struct dataset *d, int64_t n)
 {

@@ -27,7 +27,7 @@ static int check_batch(struct dataset *d, struct mu_err *err)
 	return 0;
 }
 
-/* Row i is of the first one's type and no larger than rows may be. */
+/* Checks that row i has the type of row 0 and is not larger than row_shape. */
 static int check_row(const struct dataset *d, const struct mu_tensor *rows, int64_t i,
 		     struct mu_err *err)
 {
@@ -48,19 +48,20 @@ static int check_row(const struct dataset *d, const struct mu_tensor *rows, int6
 	return 0;
 }
 
-/* The shape of all rows; -1 in row_shape: as long as the longest. */
-static int batch_sides(const struct dataset *d, const struct mu_tensor *rows, int64_t n,
-		       int64_t *sides, int64_t *values, struct mu_err *err)
+/* Computes the dense shape of a batch and its number of values.  A -1 in row_shape becomes the
+ * largest size of the rows in that dimension. */
+static int batch_dense_shape(const struct dataset *d, const struct mu_tensor *rows, int64_t n,
+			     int64_t *dims, int64_t *values, struct mu_err *err)
 {
 	const struct mu_tensor *want = &d->params[ROW_SHAPE];
 
-	sides[0] = n;
+	dims[0] = n;
 	*values = 0;
 	for (int x = 0; x < want->shape.count; x++) {
-		int64_t side = MU_DATA(int64_t, want)[x], longest = 0;
+		int64_t dim = MU_DATA(int64_t, want)[x], max_dim = 0;
 		for (int64_t i = 0; i < n; i++)
-			longest = rows[i].shape.dim[x] > longest ? rows[i].shape.dim[x] : longest;
-		sides[1 + x] = side < 0 ? longest : side;
+			max_dim = rows[i].shape.dim[x] > max_dim ? rows[i].shape.dim[x] : max_dim;
+		dims[1 + x] = dim < 0 ? max_dim : dim;
 	}
 	for (int64_t i = 0; i < n; i++)
 		if (__builtin_add_overflow(*values, rows[i].shape.count, values))
@@ -68,24 +69,24 @@ static int batch_sides(const struct dataset *d, const struct mu_tensor *rows, in
 	return 0;
 }
 
-enum { AT, VALUES, SIDES, PARTS };
+enum { INDICES, VALUES, DENSE_SHAPE, PARTS };
 
 static int new_parts(struct mu_tensor *part, int rank, int64_t values, enum mu_dtype t,
 		     struct mu_err *err)
 {
-	struct mu_shape flat = mu_shape_vec(values), sides = mu_shape_vec(rank), at;
+	struct mu_shape flat = mu_shape_vec(values), dense_shape = mu_shape_vec(rank), indices;
 
-	MU_RETURN_IF_ERROR(mu_shape_set(&at, 2, (int64_t[]){values, rank}, err));
-	MU_RETURN_IF_ERROR(mu_tensor_new(&part[AT], MU_INT64, &at, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&indices, 2, (int64_t[]){values, rank}, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&part[INDICES], MU_INT64, &indices, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&part[VALUES], t, &flat, err));
-	return mu_tensor_new(&part[SIDES], MU_INT64, &sides, err);
+	return mu_tensor_new(&part[DENSE_SHAPE], MU_INT64, &dense_shape, err);
 }
 
-/* Each row's elements with their places, in order. */
+/* Fills indices and values with the elements of the rows. */
 static void fill_sparse(struct mu_tensor *part, const struct mu_tensor *rows, int64_t n)
 {
-	int rank = (int)part[SIDES].shape.count;
-	int64_t *at = part[AT].data, filled = 0;
+	int rank = (int)part[DENSE_SHAPE].shape.count;
+	int64_t *at = part[INDICES].data, filled = 0;
 
 	for (int64_t i = 0; i < n; i++) {
 		const struct mu_shape *s = &rows[i].shape;
@@ -105,15 +106,16 @@ static int join_rows(const struct dataset *d, const struct mu_tensor *rows, int6
 {
 	struct mu_tensor part[PARTS] = {0};
 	struct mu_shape three = mu_shape_vec(PARTS);
-	int64_t sides[MU_MAX_RANK], values;
+	int64_t dims[MU_MAX_RANK], values;
 	int rc;
 
-	MU_RETURN_IF_ERROR(batch_sides(d, rows, n, sides, &values, err));
+	MU_RETURN_IF_ERROR(batch_dense_shape(d, rows, n, dims, &values, err));
 	if (!(rc = new_parts(part, 1 + (int)d->params[ROW_SHAPE].shape.count, values, rows[0].dtype,
 			     err)) &&
 	    !(rc = mu_tensor_new(out, MU_VARIANT, &three, err))) {
 		fill_sparse(part, rows, n);
-		memcpy(part[SIDES].data, sides, (size_t)part[SIDES].shape.count * sizeof *sides);
+		memcpy(part[DENSE_SHAPE].data, dims,
+		       (size_t)part[DENSE_SHAPE].shape.count * sizeof *dims);
 		for (unsigned i = 0; i < PARTS; i++)
 			MU_DATA(struct mu_object *, out)[i] = variant_box(&part[i]);
 	}
@@ -141,14 +143,14 @@ static int sparse_batch_next(struct dataset_iterator *it, struct mu_tensor *out,
 	}
 	if (rc >= 0)
 		rc = n ? join_rows(it->d, rows, n, out, err) : 0;
-	bool some = n && !rc;
+	bool has_batch = n && !rc;
 	for (int64_t i = 0; i < n; i++)
 		mu_tensor_unref(&rows[i]);
 	free(rows);
-	return some ? 1 : rc;
+	return has_batch ? 1 : rc;
 }
 
-/* A negative n (unknown or infinite) stays. */
+/* A negative n (unknown or infinite) does not change. */
 static int64_t sparse_batch_cardinality(const struct dataset *d, int64_t n)
 {
 	int64_t size = mu_tensor_int(&d->params[SIZE], 0);
@@ -156,7 +158,7 @@ static int64_t sparse_batch_cardinality(const struct dataset *d, int64_t n)
 	return n < 0 ? n : n / size + (n % size != 0);
 }
 
-/* ---- rows: positions, values and shape of each ---- */
+/* ---- slices: each row of a sparse tensor as a sparse tensor ---- */
 
 struct rows {
 	int64_t row, entry;
@@ -167,26 +169,27 @@ static int check_rows(struct dataset *d, struct mu_err *err)
 	const struct mu_tensor *p = d->params;
 
 	d->n_out = PARTS;
-	if (d->n_params != PARTS || p[AT].dtype != MU_INT64 || p[SIDES].dtype != MU_INT64 ||
-	    p[AT].shape.rank != 2 || p[VALUES].shape.rank != 1 || p[SIDES].shape.rank != 1 ||
-	    p[SIDES].shape.count < 1 || p[SIDES].shape.count > MU_MAX_RANK ||
-	    p[AT].shape.dim[0] != p[VALUES].shape.count ||
-	    p[AT].shape.dim[1] != p[SIDES].shape.count)
+	if (d->n_params != PARTS || p[INDICES].dtype != MU_INT64 ||
+	    p[DENSE_SHAPE].dtype != MU_INT64 || p[INDICES].shape.rank != 2 ||
+	    p[VALUES].shape.rank != 1 || p[DENSE_SHAPE].shape.rank != 1 ||
+	    p[DENSE_SHAPE].shape.count < 1 || p[DENSE_SHAPE].shape.count > MU_MAX_RANK ||
+	    p[INDICES].shape.dim[0] != p[VALUES].shape.count ||
+	    p[INDICES].shape.dim[1] != p[DENSE_SHAPE].shape.count)
 		return mu_invalid(err, "positions, values and a shape that do not fit: %s, %s, %s",
-				  mu_shape_str(&p[AT].shape), mu_shape_str(&p[VALUES].shape),
-				  mu_shape_str(&p[SIDES].shape));
-	int64_t last = 0, width = p[SIDES].shape.count;
+				  mu_shape_str(&p[INDICES].shape), mu_shape_str(&p[VALUES].shape),
+				  mu_shape_str(&p[DENSE_SHAPE].shape));
+	int64_t last = 0, width = p[DENSE_SHAPE].shape.count;
 	for (int64_t i = 0; i < p[VALUES].shape.count; i++) {
-		int64_t row = MU_DATA(int64_t, &p[AT])[i * width];
+		int64_t row = MU_DATA(int64_t, &p[INDICES])[i * width];
 		if (row < last)
 			return mu_fail(err, MU_UNIMPLEMENTED,
 				       "The SparseTensor must be ordered in the batch dimension; "
 				       "handling arbitrarily ordered input is not currently "
 				       "supported.");
-		if (row >= MU_DATA(int64_t, &p[SIDES])[0])
+		if (row >= MU_DATA(int64_t, &p[DENSE_SHAPE])[0])
 			return mu_invalid(err, "position %lld is of row %lld, the shape has %lld",
 					  (long long)i, (long long)row,
-					  (long long)MU_DATA(int64_t, &p[SIDES])[0]);
+					  (long long)MU_DATA(int64_t, &p[DENSE_SHAPE])[0]);
 		last = row;
 	}
 	return 0;
@@ -195,15 +198,15 @@ static int check_rows(struct dataset *d, struct mu_err *err)
 static int row_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
 	const struct mu_tensor *p = it->d->params;
-	int rank = (int)p[SIDES].shape.count;
+	int rank = (int)p[DENSE_SHAPE].shape.count;
 	struct rows *r = it->state;
 	int64_t from = r->entry;
 	int rc;
 
-	if (r->row >= MU_DATA(int64_t, &p[SIDES])[0])
+	if (r->row >= MU_DATA(int64_t, &p[DENSE_SHAPE])[0])
 		return 0;
 	while (r->entry < p[VALUES].shape.count &&
-	       MU_DATA(int64_t, &p[AT])[r->entry * rank] == r->row)
+	       MU_DATA(int64_t, &p[INDICES])[r->entry * rank] == r->row)
 		r->entry++;
 	r->row++;
 	memset(out, 0, PARTS * sizeof *out);
@@ -212,11 +215,11 @@ static int row_next(struct dataset_iterator *it, struct mu_tensor *out, struct m
 		return rc;
 	}
 	for (int64_t i = from; rank > 1 && i < r->entry; i++)
-		memcpy(MU_DATA(int64_t, &out[AT]) + (i - from) * (rank - 1),
-		       MU_DATA(int64_t, &p[AT]) + i * rank + 1,
+		memcpy(MU_DATA(int64_t, &out[INDICES]) + (i - from) * (rank - 1),
+		       MU_DATA(int64_t, &p[INDICES]) + i * rank + 1,
 		       (size_t)(rank - 1) * sizeof(int64_t));
 	elems_copy(p[VALUES].dtype, out[VALUES].data, 0, p[VALUES].data, from, r->entry - from);
-	elems_copy(MU_INT64, out[SIDES].data, 0, p[SIDES].data, 1, rank - 1);
+	elems_copy(MU_INT64, out[DENSE_SHAPE].data, 0, p[DENSE_SHAPE].data, 1, rank - 1);
 	return 1;
 }
 
@@ -230,7 +233,7 @@ static int rows_serialize(struct dataset_iterator *it, struct serializer *ser, s
 
 static int64_t row_cardinality(const struct dataset *d, int64_t n)
 {
-	return MU_DATA(int64_t, &d->params[SIDES])[0];
+	return MU_DATA(int64_t, &d->params[DENSE_SHAPE])[0];
 }
 
 #define BATCH                                                                                      \
