@@ -31,7 +31,7 @@ static const struct accumulator_kind *accumulator_kind_of(const struct mu_node *
 	return strncmp(n->op, "Sparse", 6) == 0 ? &accumulator_sparse : &accumulator_dense;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static struct resource *accumulator_make(void *arg, struct mu_err *err)
 {
@@ -67,12 +67,12 @@ static int check_attributes(const struct accumulator *a, const struct mu_node *n
 
 static int conditional(struct kernel_call *c, struct mu_err *err)
 {
-	const char *how = args_attr_string(c->node, "reduction_type", "MEAN");
+	const char *reduction = args_attr_string(c->node, "reduction_type", "MEAN");
 	enum mu_dtype t = args_attr_type(c->node, "dtype", MU_FLOAT);
 	struct resource *r;
 
-	if (strcmp(how, "MEAN") != 0 && strcmp(how, "SUM") != 0)
-		return mu_invalid(err, "reduction_type must be MEAN or SUM, not %s", how);
+	if (strcmp(reduction, "MEAN") != 0 && strcmp(reduction, "SUM") != 0)
+		return mu_invalid(err, "reduction_type must be MEAN or SUM, not %s", reduction);
 	if (t != MU_HALF && t != MU_FLOAT && t != MU_DOUBLE)
 		return args_no_kernel(c, t, err);
 	int rc;
@@ -84,7 +84,7 @@ static int conditional(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* The accumulator of input 0, its waiters locked.  Undone by accumulator_release. */
+/* Finds the accumulator of input 0 and locks its wait queue.  Undone by accumulator_release. */
 static int accumulator_hold(const struct kernel_call *c, struct accumulator **out,
 			    struct mu_err *err)
 {
@@ -169,7 +169,7 @@ static bool accumulator_take_try(struct waiter *w)
 
 	if (a->count < MU_CONTAINER(w, struct take_gradient_call, w)->want)
 		return false;
-	if (a->kind->give(a, w->c, &w->err))
+	if (a->kind->output(a, w->c, &w->err))
 		return true;
 	a->count = 0;
 	a->step++;

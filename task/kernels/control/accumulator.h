@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accumulators of gradients, in which synchronous training aggregates. control/accumulator.c has
- * the part that dense and sparse accumulators share; each kind stores gradients in its own way.
+/* Accumulators, in which synchronous training aggregates gradients. accumulator.c has the part that
+ * dense and sparse accumulators share; each kind stores gradients differently.
  *
- * A gradient computed at an older step than the accumulator's is dropped. Taking waits until enough
- * gradients have arrived, returns their mean or sum, and moves the accumulator to its next step. */
+ * A gradient computed at an older step than the accumulator's is dropped. TakeGradient waits until
+ * enough gradients have arrived and returns their mean or sum. Then the accumulator is at its next
+ * step. */
 #ifndef MU_TASK_KERNELS_CONTROL_ACCUMULATOR_H
 #define MU_TASK_KERNELS_CONTROL_ACCUMULATOR_H
 
@@ -12,10 +13,10 @@
 struct accumulator;
 struct accumulator_kind {
 	struct accumulator *(*make)(void);
-	/* All with the queue's lock.  add takes the gradient of inputs 2 and on; give fills the
-	 * outputs and forgets what there was. */
+	/* All are called with the queue's lock.  `add` adds the gradient, which is input 2 and on.
+	 * `output` sets the outputs and clears the sum. */
 	int (*add)(struct accumulator *a, struct kernel_call *c, struct mu_err *err);
-	int (*give)(struct accumulator *a, struct kernel_call *c, struct mu_err *err);
+	int (*output)(struct accumulator *a, struct kernel_call *c, struct mu_err *err);
 	void (*free)(struct accumulator *a);
 };
 struct accumulator {

@@ -14,13 +14,14 @@
 
 struct rows {
 	size_t n;
-	int64_t *index, *times;
+	int64_t *index;  /* the row numbers */
+	int64_t *counts; /* the numbers of gradients that had the row */
 	char *sum;
 };
 
 struct sparse {
 	struct accumulator a;
-	struct mu_shape tail; /* of a row */
+	struct mu_shape tail; /* the shape of a row */
 	struct rows rows;
 };
 
@@ -32,7 +33,7 @@ static struct sparse *sparse_of(struct accumulator *a)
 static void rows_free(struct rows *r)
 {
 	free(r->index);
-	free(r->times);
+	free(r->counts);
 	free(r->sum);
 	*r = (struct rows){0};
 }
@@ -87,11 +88,11 @@ static int check_gradient(const struct kernel_call *c, const struct accumulator 
 {
 	const struct mu_tensor *indices = kernel_in(c, 2), *values = kernel_in(c, 3);
 	const struct mu_shape *shape = &values->shape;
-	int64_t whole[MU_MAX_RANK];
+	int64_t dense_shape[MU_MAX_RANK];
 	int n;
 
 	MU_RETURN_IF_ERROR(args_type(c, 3, a->dtype, err));
-	MU_RETURN_IF_ERROR(args_ints(c, 4, whole, MU_MAX_RANK, &n, err));
+	MU_RETURN_IF_ERROR(args_ints(c, 4, dense_shape, MU_MAX_RANK, &n, err));
 	if (indices->shape.rank != 1)
 		return mu_invalid(err, "Input indices should be vector but received shape: %s",
 				  mu_shape_str(&indices->shape));
@@ -100,18 +101,18 @@ static int check_gradient(const struct kernel_call *c, const struct accumulator 
 	if (shape->dim[0] != indices->shape.count)
 		return mu_invalid(err, "Expected %lld non-empty input values, got %lld",
 				  (long long)indices->shape.count, (long long)shape->dim[0]);
-	bool known = n && args_attr_bool(c->node, "has_known_shape", true);
-	if (known)
-		MU_RETURN_IF_ERROR(check_dims(a, "shape", n, whole, 0, err));
+	bool is_known = n && args_attr_bool(c->node, "has_known_shape", true);
+	if (is_known)
+		MU_RETURN_IF_ERROR(check_dims(a, "shape", n, dense_shape, 0, err));
 	MU_RETURN_IF_ERROR(check_dims(a, "values", shape->rank, shape->dim, 1, err));
-	for (int d = 1; known && d < n; d++)
-		if (n != shape->rank || whole[d] != shape->dim[d])
+	for (int d = 1; is_known && d < n; d++)
+		if (n != shape->rank || dense_shape[d] != shape->dim[d])
 			return mu_invalid(err,
 					  "Shape mismatch: rows of shape %s are not those of the "
 					  "gradient's shape",
 					  mu_shape_str(shape));
 	return check_indices(indices,
-			     known               ? whole[0]
+			     is_known            ? dense_shape[0]
 			     : a->shape.rank > 0 ? a->shape.dim[0]
 						 : -1,
 			     err);
@@ -120,7 +121,7 @@ static int check_gradient(const struct kernel_call *c, const struct accumulator 
 static struct rows rows_new(size_t cap, size_t bytes)
 {
 	struct rows r = {.index = mu_xcalloc(cap + 1, sizeof *r.index),
-			 .times = mu_xcalloc(cap + 1, sizeof *r.times),
+			 .counts = mu_xcalloc(cap + 1, sizeof *r.counts),
 			 .sum = mu_xcalloc(cap + 1, bytes + 1)};
 	return r;
 }
@@ -140,7 +141,7 @@ static struct rows accumulator_sparse_merge(const struct rows *old, const int64_
 		char *sum = out.sum + out.n * bytes;
 
 		out.index[out.n] = first ? old->index[i] : index[k];
-		out.times[out.n] = (first ? old->times[i] : 0) + second;
+		out.counts[out.n] = (first ? old->counts[i] : 0) + second;
 		if (first && second)
 			sum_binary(BIN_AddV2, type, sum, b, a, width, BOTH_RUN);
 		else
@@ -177,17 +178,17 @@ static int accumulator_sparse_add(struct accumulator *a, struct kernel_call *c, 
 	return 0;
 }
 
-/* Sums to means. */
+/* Divides the sums by the counts. */
 static void accumulator_sparse_divide(struct rows *r, enum mu_dtype type, int64_t width)
 {
 	size_t bytes = (size_t)width * mu_dtype_size(type);
-	uint64_t by;
+	uint64_t divisor;
 
 	for (size_t i = 0; i < r->n; i++) {
 		char *sum = r->sum + i * bytes;
-		convert(type, &by, MU_INT64, &r->times[i], 1);
-		if (r->times[i] > 1)
-			sum_binary(BIN_Div, type, sum, sum, &by, width, RIGHT_SCALAR);
+		convert(type, &divisor, MU_INT64, &r->counts[i], 1);
+		if (r->counts[i] > 1)
+			sum_binary(BIN_Div, type, sum, sum, &divisor, width, RIGHT_SCALAR);
 	}
 }
 

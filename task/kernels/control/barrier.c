@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barriers: elements assembled by key, one component at a time, and taken when they are complete,
- * in the order in which their keys were first inserted.
+/* Barriers assemble elements by key, one component at a time. A take returns complete elements in
+ * the order in which their keys were first inserted.
  *
  * Complete elements are in a priority queue with these components: the insertion number that began
  * the element, its key, and its values. The queue's lock also guards the barrier. */
@@ -14,8 +14,8 @@ enum { NUMBER, KEY, VALUES }; /* the queue's components */
 struct barrier {
 	struct resource base;
 	struct queue *ready;
-	struct mu_map parts; /* key → what there is of its element, ready->spec.n tensors */
-	int64_t number;      /* of the next insertion with new keys */
+	struct mu_map incomplete; /* key -> element: ready->spec.n tensors, some unset */
+	int64_t number;           /* of the next insertion with new keys */
 	bool closed, cancelled;
 };
 
@@ -31,20 +31,20 @@ static void free_element(const struct barrier *b, struct mu_tensor *element)
 	free(element);
 }
 
-static void drop_parts(struct barrier *b)
+static void drop_incomplete(struct barrier *b)
 {
-	mu_map_each (&b->parts, s)
+	mu_map_each (&b->incomplete, s)
 		free_element(b, s->value);
-	mu_map_fini(&b->parts);
-	mu_map_init(&b->parts);
+	mu_map_fini(&b->incomplete);
+	mu_map_init(&b->incomplete);
 }
 
 static void barrier_free(struct resource *r)
 {
 	struct barrier *b = MU_CONTAINER(r, struct barrier, base);
 
-	drop_parts(b);
-	mu_map_fini(&b->parts);
+	drop_incomplete(b);
+	mu_map_fini(&b->incomplete);
 	resource_unref(&b->ready->base);
 	free(b);
 }
@@ -55,7 +55,7 @@ static size_t barrier_bytes(struct resource *r)
 	size_t total = queue_type.bytes(&b->ready->base);
 
 	pthread_mutex_lock(&b->ready->waiters.lock);
-	mu_map_each (&b->parts, s)
+	mu_map_each (&b->incomplete, s)
 		for (unsigned i = 0; i < b->ready->spec.n; i++)
 			total += mu_tensor_bytes(&((struct mu_tensor *)s->value)[i]);
 	pthread_mutex_unlock(&b->ready->waiters.lock);
@@ -70,7 +70,7 @@ static void barrier_close(struct resource *r)
 static const struct resource_type barrier_type = {
     .name = "barrier", .free = barrier_free, .bytes = barrier_bytes, .close = barrier_close};
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static int barrier_read_spec(const struct mu_node *n, struct queue_spec *s, struct mu_err *err)
 {
@@ -85,7 +85,7 @@ static int barrier_read_spec(const struct mu_node *n, struct queue_spec *s, stru
 		return mu_invalid(err, "Barrier only accepts capacity=-1.  Feed the inputs to your "
 				       "Barrier through a queue to enforce a limited capacity.");
 	*s = (struct queue_spec){
-	    .kind = "Barrier", .shaped = true, .capacity = -1, .by_priority = true};
+	    .kind = "Barrier", .has_shapes = true, .capacity = -1, .by_priority = true};
 	queue_spec_init(s, types->n + VALUES);
 	s->type[NUMBER] = MU_INT64;
 	s->type[KEY] = MU_STRING;
@@ -104,27 +104,27 @@ static int barrier_read_spec(const struct mu_node *n, struct queue_spec *s, stru
 	return 0;
 }
 
-struct wanted {
+struct barrier_args {
 	struct queue_spec spec;
 	const char *name;
 };
 
 static struct resource *barrier_create(void *arg, struct mu_err *err)
 {
-	const struct wanted *w = arg;
+	const struct barrier_args *w = arg;
 	struct barrier *b = MU_NEW(struct barrier);
 
 	resource_init(&b->base, &barrier_type);
 	b->ready = queue_new(&w->spec);
-	b->ready->base.name = mu_xstrdup(w->name); /* for its errors: no table gives it one */
-	mu_map_init(&b->parts);
+	b->ready->base.name = mu_xstrdup(w->name); /* for its error messages */
+	mu_map_init(&b->incomplete);
 	b->number = INT64_MIN;
 	return &b->base;
 }
 
 static int barrier_make(struct kernel_call *c, struct mu_err *err)
 {
-	struct wanted w = {.name = resource_name(c)};
+	struct barrier_args w = {.name = resource_name(c)};
 	struct resource *r;
 	int rc = barrier_read_spec(c->node, &w.spec, err);
 
@@ -150,13 +150,13 @@ static int barrier_find(const struct kernel_call *c, struct barrier **out, struc
 	return 0;
 }
 
-/* ---- inserting ---- */
+/* ---- insert ---- */
 
 struct barrier_insert {
 	struct barrier *b;
 	struct kernel_call *c;
 	unsigned component; /* of the queue */
-	bool element_added; /* an element */
+	bool element_added; /* for a new key */
 	struct mu_err err;
 };
 
@@ -183,14 +183,14 @@ static int check_values(const struct kernel_call *c, const struct barrier *b, un
 	return 0;
 }
 
-/* The key's element, created if it is new. */
-static int barrier_part_of(struct barrier_insert *in, struct mu_span key, struct mu_tensor **out,
-			   struct mu_err *err)
+/* Finds the incomplete element of the key, or creates one. */
+static int find_or_add_element(struct barrier_insert *in, struct mu_span key,
+			       struct mu_tensor **out, struct mu_err *err)
 {
 	struct barrier *b = in->b;
 	int rc;
 
-	if ((*out = mu_map_get_n(&b->parts, key.data, key.len)))
+	if ((*out = mu_map_get_n(&b->incomplete, key.data, key.len)))
 		return 0;
 	if (b->closed)
 		return mu_fail(err, MU_CANCELLED,
@@ -204,7 +204,7 @@ static int barrier_part_of(struct barrier_insert *in, struct mu_span key, struct
 		return rc;
 	}
 	in->element_added = true;
-	mu_map_put_n(&b->parts, key.data, key.len, element);
+	mu_map_put_n(&b->incomplete, key.data, key.len, element);
 	*out = element;
 	return 0;
 }
@@ -218,7 +218,7 @@ static int insert_one(struct barrier_insert *in, int64_t i, struct mu_err *err)
 	struct mu_tensor *element;
 	struct mu_shape shape;
 
-	MU_RETURN_IF_ERROR(barrier_part_of(in, key, &element, err));
+	MU_RETURN_IF_ERROR(find_or_add_element(in, key, &element, err));
 	struct mu_tensor *value = &element[in->component];
 	if (mu_tensor_is_set(value))
 		return mu_invalid(err,
@@ -233,7 +233,7 @@ static int insert_one(struct barrier_insert *in, int64_t i, struct mu_err *err)
 		if (!mu_tensor_is_set(&element[k]))
 			return 0;
 	queue_push(b->ready, element);
-	mu_map_del_n(&b->parts, key.data, key.len);
+	mu_map_del_n(&b->incomplete, key.data, key.len);
 	free(element);
 	return 0;
 }
@@ -245,17 +245,17 @@ static void insert_all(void *arg)
 	int64_t n = kernel_in(in->c, 1)->shape.count;
 	int rc = 0;
 
-	if (b->closed && (b->cancelled || (n && !b->parts.count)))
+	if (b->closed && (b->cancelled || (n && !b->incomplete.count)))
 		rc =
 		    mu_fail(&in->err, MU_CANCELLED,
 			    "Barrier %s is closed.  Pending enqueues cancelled: %d.  Number of new "
 			    "insertions: %lld.  Number of incomplete keys: %zu.",
-			    b->base.name, b->cancelled, (long long)n, b->parts.count);
+			    b->base.name, b->cancelled, (long long)n, b->incomplete.count);
 	for (int64_t i = 0; i < n && !rc; i++)
 		rc = insert_one(in, i, &in->err);
 	b->number += in->element_added;
-	if (b->closed && !b->parts.count)
-		b->ready->closed = true; /* nothing more will come */
+	if (b->closed && !b->incomplete.count)
+		b->ready->closed = true; /* no further element can be completed */
 }
 
 static int insert_many(struct kernel_call *c, struct mu_err *err)
@@ -279,29 +279,29 @@ static int insert_many(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* ---- taking ---- */
+/* ---- take ---- */
 
 /* Sets *n to the number of elements to wait for; fails if a closed barrier has too few. */
-static int check_take(struct barrier *b, bool few, int64_t *n, struct mu_err *err)
+static int check_take(struct barrier *b, bool allow_small, int64_t *n, struct mu_err *err)
 {
 	int rc = 0;
 
 	pthread_mutex_lock(&b->ready->waiters.lock);
-	int64_t there = b->ready->count + (few ? 0 : (int64_t)b->parts.count);
-	if (b->closed && few && *n > there)
-		*n = there;
-	if (b->closed && there < (*n > 1 ? *n : 1))
+	int64_t n_elements = b->ready->count + (allow_small ? 0 : (int64_t)b->incomplete.count);
+	if (b->closed && allow_small && *n > n_elements)
+		*n = n_elements;
+	if (b->closed && n_elements < (*n > 1 ? *n : 1))
 		rc = mu_fail(err, MU_OUT_OF_RANGE,
 			     "Barrier '%s' is closed and has insufficient elements (requested "
 			     "%lld, total size %lld)",
-			     b->base.name, (long long)*n, (long long)there);
+			     b->base.name, (long long)*n, (long long)n_elements);
 	pthread_mutex_unlock(&b->ready->waiters.lock);
 	return rc;
 }
 
 static int barrier_take(struct kernel_call *c, struct mu_err *err)
 {
-	bool few = args_attr_bool(c->node, "allow_small_batch", false);
+	bool allow_small = args_attr_bool(c->node, "allow_small_batch", false);
 	struct barrier *b;
 	int64_t n;
 	int rc = 0;
@@ -314,8 +314,8 @@ static int barrier_take(struct kernel_call *c, struct mu_err *err)
 	if (c->n_out != b->ready->spec.n)
 		rc = mu_invalid(err, "the barrier has %u components, the call takes %u",
 				components(b), c->n_out < VALUES ? 0 : c->n_out - VALUES);
-	if (!rc && !(rc = check_take(b, few, &n, err)))
-		rc = queue_take_many(c, b->ready, n, few, err);
+	if (!rc && !(rc = check_take(b, allow_small, &n, err)))
+		rc = queue_take_many(c, b->ready, n, allow_small, err);
 	resource_unref(&b->base);
 	return rc;
 }
@@ -328,7 +328,7 @@ static void barrier_take_many(struct kernel_call *c)
 		kernel_finish(c, &err);
 }
 
-/* ---- closing and counting ---- */
+/* ---- close and size ---- */
 
 struct close_request {
 	struct barrier *b;
@@ -336,7 +336,7 @@ struct close_request {
 	struct mu_err err;
 };
 
-static void close_it(void *arg)
+static void apply_close(void *arg)
 {
 	struct close_request *k = arg;
 	struct barrier *b = k->b;
@@ -348,8 +348,8 @@ static void close_it(void *arg)
 	b->closed = true;
 	b->cancelled = k->cancel;
 	if (k->cancel)
-		drop_parts(b);
-	if (!b->parts.count)
+		drop_incomplete(b);
+	if (!b->incomplete.count)
 		b->ready->closed = true;
 }
 
@@ -359,18 +359,18 @@ static int close_barrier(struct kernel_call *c, struct mu_err *err)
 				      args_attr_bool(c->node, "cancel_pending_enqueues", false)};
 
 	MU_RETURN_IF_ERROR(barrier_find(c, &k.b, err));
-	wait_queue_update(&k.b->ready->waiters, close_it, &k);
+	wait_queue_update(&k.b->ready->waiters, apply_close, &k);
 	resource_unref(&k.b->base);
 	return k.err.code ? mu_fail(err, k.err.code, "%s", k.err.msg) : 0;
 }
 
-static int barrier_count(struct kernel_call *c, bool whole, struct mu_err *err)
+static int barrier_count(struct kernel_call *c, bool complete, struct mu_err *err)
 {
 	struct barrier *b;
 
 	MU_RETURN_IF_ERROR(barrier_find(c, &b, err));
 	pthread_mutex_lock(&b->ready->waiters.lock);
-	int32_t n = (int32_t)(whole ? (size_t)b->ready->count : b->parts.count);
+	int32_t n = (int32_t)(complete ? (size_t)b->ready->count : b->incomplete.count);
 	pthread_mutex_unlock(&b->ready->waiters.lock);
 	resource_unref(&b->base);
 	return kernel_out_value(c, 0, MU_INT32, &n, err);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BatchFunction: calls of several steps become one call of a function. Batch: the rows of several
- * calls become the outputs of the last of them, which Unbatch gives back to each (unbatch.c).
+/* BatchFunction joins calls of several steps to one call of a function. The last of several calls
+ * of Batch outputs the rows of all; Unbatch returns to each call its rows (unbatch.c).
  *
  * A call joins the open batch of its queue. Each batch has a thread, because functions may wait.
- * The thread waits until the batch is full or its time is over, and until fewer batches run than
- * may at once. A call that is cancelled leaves its rows in the batch. The queue's lock also guards
- * the batches; closing the queue waits for their threads, which use the runtime. */
+ * The thread waits until the batch is full or its timeout has expired, and until fewer than
+ * num_batch_threads batches run. The rows of a cancelled call remain in the batch. The queue's lock
+ * also guards the batches; closing the queue waits for their threads, which use the runtime. */
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -23,17 +23,17 @@ enum { MAX_ALLOWED_SIZES = 256, MAX_BATCH_CALLS = 1 << 20 };
 
 struct batcher;
 struct batch {
-	struct batch *next; /* among those of the batcher that have a thread */
+	struct batch *next; /* in the batcher's list `all` */
 	struct batcher *b;
 	_Atomic unsigned refs; /* of the thread and of each call */
-	struct function *f;    /* NULL: of Batch */
+	struct function *f;    /* NULL: the op is Batch */
 	struct caller caller;
 	unsigned n_calls, n_in, n_captured, n_out;
 	struct mu_tensor *in;       /* n_in for each call */
 	struct mu_tensor *captured; /* of the first call */
 	struct mu_tensor *out;
-	int64_t *first; /* row of each call, and behind the last */
-	int64_t *ids;   /* of Batch: one for each call */
+	int64_t *first; /* the first row of each call, and the end row of the last one */
+	int64_t *ids;   /* Batch: one for each call */
 	int64_t size;   /* rows with padding, set by the thread */
 	int64_t due_ms;
 	bool full, done;
@@ -44,8 +44,9 @@ struct batcher {
 	struct resource base;
 	struct wait_queue calls;
 	pthread_cond_t work; /* with the queue's lock */
-	struct batch *all, *open;
-	unsigned waiting, running, threads;
+	struct batch *all;   /* the batches that have a thread */
+	struct batch *open;
+	unsigned n_waiting, n_running, n_threads;
 	bool stopped;
 };
 
@@ -57,7 +58,7 @@ struct batch_call {
 };
 
 struct batch_limits {
-	int64_t size, threads, timeout_us, waiting;
+	int64_t size, n_threads, timeout_us, max_enqueued; /* size: rows of a batch */
 	int64_t allowed[MAX_ALLOWED_SIZES];
 	int n_allowed;
 };
@@ -82,7 +83,7 @@ static void batcher_close(struct resource *r)
 	for (struct batch *t = b->all; t; t = t->next)
 		caller_stop(&t->caller);
 	pthread_cond_broadcast(&b->work);
-	while (b->threads)
+	while (b->n_threads)
 		pthread_cond_wait(&b->work, &b->calls.lock);
 	pthread_mutex_unlock(&b->calls.lock);
 	wait_queue_close(&b->calls, "ends: its queue was removed");
@@ -119,9 +120,9 @@ static int batcher_find(struct kernel_call *c, struct batcher **out, struct mu_e
 static int read_limits(const struct mu_node *n, struct batch_limits *l, struct mu_err *err)
 {
 	l->size = args_attr_int(n, "max_batch_size", 0);
-	l->threads = args_attr_int(n, "num_batch_threads", 0);
+	l->n_threads = args_attr_int(n, "num_batch_threads", 0);
 	l->timeout_us = args_attr_int(n, "batch_timeout_micros", 0);
-	l->waiting = args_attr_int(n, "max_enqueued_batches", 10);
+	l->max_enqueued = args_attr_int(n, "max_enqueued_batches", 10);
 	l->n_allowed = args_attr_ints(n, "allowed_batch_sizes", l->allowed, MAX_ALLOWED_SIZES);
 	if (l->n_allowed < 0)
 		return mu_invalid(err, "over %d allowed_batch_sizes", MAX_ALLOWED_SIZES);
@@ -132,9 +133,9 @@ static int read_limits(const struct mu_node *n, struct batch_limits *l, struct m
 	if (l->n_allowed && l->allowed[l->n_allowed - 1] != l->size)
 		return mu_invalid(err,
 				  "final entry in allowed_batch_sizes must equal max_batch_size");
-	if (l->threads < 1)
+	if (l->n_threads < 1)
 		return mu_invalid(err, "num_batch_threads must be positive; was %lld",
-				  (long long)l->threads);
+				  (long long)l->n_threads);
 	if (l->size < 1)
 		return mu_invalid(err, "input_batch_size_limit must be positive; was %lld",
 				  (long long)l->size);
@@ -268,7 +269,7 @@ struct batch_start {
 	struct batch_limits limits;
 };
 
-/* Waits for the batch's turn. */
+/* Waits until the batch may run, then closes it and sets its size. */
 static void batch_begin(struct batch *t, const struct batch_limits *l)
 {
 	struct batcher *b = t->b;
@@ -276,19 +277,19 @@ static void batch_begin(struct batch *t, const struct batch_limits *l)
 	pthread_mutex_lock(&b->calls.lock);
 	for (;;) {
 		bool due = t->full || mu_clock_ms() >= t->due_ms;
-		if (b->stopped || (due && b->running < l->threads))
+		if (b->stopped || (due && b->n_running < l->n_threads))
 			break;
 		mu_cond_wait_until(&b->work, &b->calls.lock, due ? INT64_MAX : t->due_ms);
 	}
 	if (b->open == t)
 		b->open = NULL;
-	b->waiting--;
-	b->running++;
+	b->n_waiting--;
+	b->n_running++;
 	t->size = padded_size(l, t->first[t->n_calls]);
 	pthread_mutex_unlock(&b->calls.lock);
 }
 
-/* After this the thread does not use the runtime. */
+/* Removes the batch from the batcher.  The thread does not use the runtime after this. */
 static void batch_end(struct batch *t)
 {
 	struct batcher *b = t->b;
@@ -300,8 +301,8 @@ static void batch_end(struct batch *t)
 			*p = t->next;
 			break;
 		}
-	b->running--;
-	b->threads--;
+	b->n_running--;
+	b->n_threads--;
 	pthread_cond_broadcast(&b->work);
 	pthread_mutex_unlock(&b->calls.lock);
 }
@@ -336,7 +337,7 @@ static const struct mu_attr *input_types(const struct mu_node *n)
 	return types ? types : mu_node_attr(n, "T"); /* of Batch */
 }
 
-/* With the lock: a new open batch, which this call joins first. */
+/* Opens a batch and starts its thread.  Called with the lock. */
 static int batch_open(struct batcher *b, struct kernel_call *c, const struct batch_limits *l,
 		      struct mu_err *err)
 {
@@ -379,8 +380,8 @@ static int batch_open(struct batcher *b, struct kernel_call *c, const struct bat
 	}
 	t->next = b->all;
 	b->all = b->open = t;
-	b->waiting++;
-	b->threads++;
+	b->n_waiting++;
+	b->n_threads++;
 	return 0;
 }
 
@@ -391,22 +392,23 @@ static void batch_fill(struct batcher *b)
 	pthread_cond_broadcast(&b->work);
 }
 
-/* Nodes that share a queue must agree on what a batch consists of. */
-static int check_alike(const struct batch *t, const struct kernel_call *c, struct mu_err *err)
+/* Nodes that share a queue must have the same inputs and outputs. */
+static int check_compatible(const struct batch *t, const struct kernel_call *c, struct mu_err *err)
 {
 	bool is_function = mu_node_attr(c->node, "f") != NULL;
 	unsigned n = input_types(c->node)->n;
-	bool alike = n == t->n_in && is_function == (t->f != NULL) &&
-		     (is_function ? c->n_out : n) == t->n_out;
+	bool is_compatible = n == t->n_in && is_function == (t->f != NULL) &&
+			     (is_function ? c->n_out : n) == t->n_out;
 
-	for (unsigned k = 0; k < n && alike; k++)
-		alike = kernel_in(c, k)->dtype == t->in[k].dtype;
-	return alike ? 0
-		     : mu_invalid(err, "inputs or outputs are not those of the other calls of this "
-				       "batching queue, in number or type");
+	for (unsigned k = 0; k < n && is_compatible; k++)
+		is_compatible = kernel_in(c, k)->dtype == t->in[k].dtype;
+	return is_compatible
+		   ? 0
+		   : mu_invalid(err, "inputs or outputs are not those of the other calls of this "
+				     "batching queue, in number or type");
 }
 
-/* With the lock. */
+/* Adds the call to the open batch, or to a new one.  Called with the lock. */
 static int batch_join(struct batch_call *call, struct mu_err *err)
 {
 	struct kernel_call *c = call->w.c;
@@ -420,13 +422,13 @@ static int batch_join(struct batch_call *call, struct mu_err *err)
 	if (b->open && (b->open->first[b->open->n_calls] + rows > l.size ||
 			b->open->n_calls == MAX_BATCH_CALLS))
 		batch_fill(b);
-	if (!b->open && b->waiting && b->waiting >= l.waiting)
+	if (!b->open && b->n_waiting && b->n_waiting >= l.max_enqueued)
 		return mu_fail(err, MU_UNAVAILABLE,
 			       "The batch scheduling queue to which this task was submitted is "
 			       "full; currently %u batches enqueued and max_enqueued_batches is "
 			       "%lld",
-			       b->waiting, (long long)l.waiting);
-	MU_RETURN_IF_ERROR(b->open ? check_alike(b->open, c, err) : batch_open(b, c, &l, err));
+			       b->n_waiting, (long long)l.max_enqueued);
+	MU_RETURN_IF_ERROR(b->open ? check_compatible(b->open, c, err) : batch_open(b, c, &l, err));
 	struct batch *t = b->open;
 	call->batch = t;
 	call->index = t->n_calls++;
@@ -443,7 +445,7 @@ static int batch_join(struct batch_call *call, struct mu_err *err)
 	return 0;
 }
 
-/* The rows of a call in each output. */
+/* Outputs the call's rows of each output of the function. */
 static int output_rows(const struct batch_call *call, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(call->w.c->node, "Tout");

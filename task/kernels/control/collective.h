@@ -4,7 +4,7 @@
 
 #include "task/runtime/collective.h"
 
-/* The leader's part of a collective op: struct collective_hooks. */
+/* Combines the tensors of all members, on the leader: a function of struct collective_hooks. */
 int collective_combine(const struct collective_part *const *parts, unsigned n,
 		       struct mu_tensor *out, struct mu_err *err);
 

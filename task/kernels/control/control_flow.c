@@ -41,7 +41,7 @@ static int merge_run(struct kernel_call *c, struct mu_err *err)
 	return mu_fail(err, MU_INTERNAL, "Merge was run without a live input");
 }
 
-/* All outputs but one are dead; an index out of range means the last. */
+/* All outputs except one are dead.  An index out of range selects the last output. */
 static int switch_n(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t index;
@@ -99,6 +99,6 @@ static const struct kernel rows[] = {
      .run = control_flow_forward},
     {"RefSelect", KERNEL_MOVES, .run = ref_select},
     {"ControlTrigger", KERNEL_SEES_DEAD, .run = control_flow_nothing},
-    {"SyncDevice", KERNEL_NO_FOLD, .run = control_flow_nothing}, /* kernels of the CPU are done */
+    {"SyncDevice", KERNEL_NO_FOLD, .run = control_flow_nothing}, /* CPU kernels are synchronous */
 };
 KERNEL_TABLE(control_control_flow, rows)

@@ -139,7 +139,7 @@ static int timestamp(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* The position of this device's type in a list; the list's length if it is not there. */
+/* Outputs the index of this device's type in device_names, or the length of the list. */
 static int device_index(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *names = mu_node_attr(c->node, "device_names");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staging maps: tuples of tensors that one part of a step leaves under a key for another part or
- * for the next step. A tuple may be staged and taken in parts. The unordered map of TensorFlow
+/* Staging maps: tuples of tensors that one part of a step stores under a key for another part or
+ * for the next step. A tuple may be staged and unstaged in parts. The unordered map of TensorFlow
  * yields keys in any order; here both kinds yield the smallest key first. */
 #include "task/kernels/control/wait_queue.h"
 #include "task/kernels/engine/args.h"
@@ -10,7 +10,7 @@
 struct entry {
 	int64_t key;
 	unsigned n, n_set;
-	struct mu_tensor t[]; /* unset: not staged yet, or taken */
+	struct mu_tensor t[]; /* unset: not staged yet, or removed */
 };
 
 /* Entries in the order of their keys: e[from] to e[from + count - 1]. */
@@ -170,15 +170,15 @@ struct map_call {
 	bool any_key; /* MapUnstageNoKey: the smallest key */
 	bool remove;
 	const struct mu_tensor *indices; /* an input of the call */
-	struct entry *put;
-	size_t bytes; /* of the tensors to put */
+	struct entry *new_entry;         /* MapStage */
+	size_t bytes;                    /* of the tensors of new_entry */
 };
 
 static void map_call_free(struct waiter *w)
 {
 	struct map_call *t = MU_CONTAINER(w, struct map_call, w);
 
-	entry_free(t->put);
+	entry_free(t->new_entry);
 	free(t);
 }
 
@@ -195,14 +195,14 @@ static int check_index(const struct map_call *t, const struct entry *e, int64_t 
 	return 0;
 }
 
-/* Moves the staged tensors of t->put into an incomplete entry that has other tensors already. */
+/* Moves the tensors of t->new_entry into an incomplete entry, which has other tensors. */
 static int entry_merge(struct map_call *t, struct entry *e, struct mu_err *err)
 {
 	const int32_t *index = t->indices->data;
 
-	if (e->n != t->put->n)
+	if (e->n != t->new_entry->n)
 		return mu_invalid(err, "key '%lld' has a tuple of %u tensors, not %u",
-				  (long long)e->key, e->n, t->put->n);
+				  (long long)e->key, e->n, t->new_entry->n);
 	for (int64_t i = 0; i < t->indices->shape.count; i++)
 		if (mu_tensor_is_set(&e->t[index[i]]))
 			return mu_invalid(
@@ -211,10 +211,10 @@ static int entry_merge(struct map_call *t, struct entry *e, struct mu_err *err)
 			    "'%u'.",
 			    index[i], (long long)e->key, e->n);
 	for (int64_t i = 0; i < t->indices->shape.count; i++) {
-		e->t[index[i]] = t->put->t[index[i]];
-		t->put->t[index[i]] = (struct mu_tensor){0};
+		e->t[index[i]] = t->new_entry->t[index[i]];
+		t->new_entry->t[index[i]] = (struct mu_tensor){0};
 	}
-	e->n_set += t->put->n_set;
+	e->n_set += t->new_entry->n_set;
 	t->m->bytes += t->bytes;
 	if (e->n_set < e->n)
 		return 0;
@@ -233,10 +233,10 @@ static bool map_put_try(struct waiter *w)
 {
 	struct map_call *t = MU_CONTAINER(w, struct map_call, w);
 	struct staging_map *m = t->m;
-	const bool whole = t->put->n_set == t->put->n;
-	struct entry *e = entries_find(whole ? &m->complete : &m->incomplete, t->key);
+	const bool is_complete = t->new_entry->n_set == t->new_entry->n;
+	struct entry *e = entries_find(is_complete ? &m->complete : &m->incomplete, t->key);
 
-	if (!whole && e) {
+	if (!is_complete && e) {
 		entry_merge(t, e, &w->err);
 		return true;
 	}
@@ -247,14 +247,14 @@ static bool map_put_try(struct waiter *w)
 			t->bytes, (long long)m->limit);
 		return true;
 	}
-	if ((whole && m->capacity > 0 && m->complete.count >= (size_t)m->capacity) ||
+	if ((is_complete && m->capacity > 0 && m->complete.count >= (size_t)m->capacity) ||
 	    (m->limit > 0 && m->bytes + t->bytes > (size_t)m->limit))
 		return false;
 	if (e) /* as in TensorFlow, the first tuple of a key remains */
 		return true;
-	entries_insert(whole ? &m->complete : &m->incomplete, t->put);
+	entries_insert(is_complete ? &m->complete : &m->incomplete, t->new_entry);
 	m->bytes += t->bytes;
-	t->put = NULL;
+	t->new_entry = NULL;
 	return true;
 }
 
@@ -277,7 +277,7 @@ static int check_output(const struct map_call *t, const struct entry *e, int64_t
 }
 
 /* Outputs the tensors that the indices select. If the call removes them (MapUnstage), they are
- * taken out of the entry, and an empty entry is freed. */
+ * removed from the entry, and an empty entry is freed. */
 static int entry_output(struct map_call *t, struct entry *e, struct mu_err *err)
 {
 	struct kernel_call *c = t->w.c;
@@ -321,7 +321,7 @@ static bool map_get_try(struct waiter *w)
 	return e;
 }
 
-/* The tensors of a MapStage call, as an entry. */
+/* Creates an entry of the inputs of a MapStage call. */
 static int entry_of_inputs(struct kernel_call *c, struct map_call *t, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "dtypes");
@@ -329,13 +329,13 @@ static int entry_of_inputs(struct kernel_call *c, struct map_call *t, struct mu_
 
 	if (t->indices->shape.count != n)
 		return mu_invalid(err, "indices.size != values.size");
-	t->put = mu_xcalloc(1, sizeof *t->put + types->n * sizeof t->put->t[0]);
-	t->put->key = t->key;
-	t->put->n = types->n;
-	t->put->n_set = n;
+	t->new_entry = mu_xcalloc(1, sizeof *t->new_entry + types->n * sizeof t->new_entry->t[0]);
+	t->new_entry->key = t->key;
+	t->new_entry->n = types->n;
+	t->new_entry->n_set = n;
 	for (unsigned i = 0; i < n; i++) {
-		MU_RETURN_IF_ERROR(check_index(t, t->put, i, err));
-		struct mu_tensor *to = &t->put->t[MU_DATA(int32_t, t->indices)[i]];
+		MU_RETURN_IF_ERROR(check_index(t, t->new_entry, i, err));
+		struct mu_tensor *to = &t->new_entry->t[MU_DATA(int32_t, t->indices)[i]];
 		*to = mu_tensor_ref(kernel_in(c, i + 2));
 		t->bytes += mu_tensor_bytes(to);
 	}
@@ -372,7 +372,7 @@ static void map_start(struct kernel_call *c, const struct map_call *kind)
 	t->w.waiters = &t->m->waiters;
 	t->w.owner = &t->m->base;
 	t->w.free = map_call_free;
-	wait_queue_add(&t->w, WAIT_PEEK); /* a call for one key does not block those for others */
+	wait_queue_add(&t->w, WAIT_PEEK); /* a call for one key does not block calls for others */
 }
 
 static void map_stage(struct kernel_call *c)

@@ -13,7 +13,7 @@
 struct mutex {
 	struct resource base;
 	struct wait_queue waiters;
-	bool held;
+	bool is_locked;
 };
 
 struct mutex_lock_object {
@@ -64,7 +64,7 @@ static int mutex_make(struct kernel_call *c, struct mu_err *err)
 
 static void mutex_release(void *arg)
 {
-	((struct mutex *)arg)->held = false;
+	((struct mutex *)arg)->is_locked = false;
 }
 
 static void lock_object_free(struct mu_object *o)
@@ -77,22 +77,23 @@ static void lock_object_free(struct mu_object *o)
 	free(h);
 }
 
-static const struct mu_object_type hold_type = {.name = "mutex lock", .free = lock_object_free};
+static const struct mu_object_type lock_object_type = {.name = "mutex lock",
+						       .free = lock_object_free};
 
 struct lock_wait {
 	struct waiter w;
 	struct mutex *mutex;
-	struct mutex_lock_object *hold;
-	struct mu_tensor out; /* the variant tensor that contains `hold` */
+	struct mutex_lock_object *lock;
+	struct mu_tensor out; /* the variant tensor that contains `lock` */
 };
 
 static bool lock_wait_try(struct waiter *w)
 {
 	struct lock_wait *t = MU_CONTAINER(w, struct lock_wait, w);
 
-	if (t->mutex->held)
+	if (t->mutex->is_locked)
 		return false;
-	t->mutex->held = t->hold->owns_mutex = true;
+	t->mutex->is_locked = t->lock->owns_mutex = true;
 	kernel_out_take(w->c, 0, t->out);
 	t->out = (struct mu_tensor){0};
 	return true;
@@ -117,9 +118,9 @@ static void mutex_lock_start(struct kernel_call *c)
 	}
 	struct lock_wait *t = MU_NEW(struct lock_wait);
 	t->mutex = MU_CONTAINER(r, struct mutex, base);
-	t->hold = MU_NEW(struct mutex_lock_object);
-	mu_object_init(&t->hold->object, &hold_type);
-	t->hold->mutex = t->mutex;
+	t->lock = MU_NEW(struct mutex_lock_object);
+	mu_object_init(&t->lock->object, &lock_object_type);
+	t->lock->mutex = t->mutex;
 	resource_ref(r);
 	t->w = (struct waiter){.c = c,
 			       .waiters = &t->mutex->waiters,
@@ -127,7 +128,7 @@ static void mutex_lock_start(struct kernel_call *c)
 			       .what = "MutexLock",
 			       .try = lock_wait_try,
 			       .free = lock_wait_free};
-	if (variant_tensor(&t->out, &t->hold->object, &err)) {
+	if (variant_tensor(&t->out, &t->lock->object, &err)) {
 		free(t);
 		resource_unref(r);
 		kernel_finish(c, &err);
@@ -141,7 +142,7 @@ static int consume_lock(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_object *o;
 
-	return variant_in(c, 0, &hold_type, &o, err);
+	return variant_in(c, 0, &lock_object_type, &o, err);
 }
 
 static const struct kernel rows[] = {

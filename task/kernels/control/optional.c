@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optionals: a tuple of tensors, or none. Gradients of branches use them. Composite tensors and
- * compressed elements are tuples too, of which only the ops that made them read the components; an
- * element stays in its task, so it is not compressed. */
+/* Optionals: a tuple of tensors, or no value. Gradients of branches use them. Composite tensors and
+ * compressed elements are tuples too. An element does not leave its task, so CompressElement does
+ * not compress it. */
 #include "task/kernels/control/optional.h"
 
 #include "lib/base/pb.h"
@@ -13,7 +13,7 @@
 
 struct optional {
 	struct mu_object object;
-	bool has;
+	bool has_value;
 	uint64_t kind; /* of a composite tensor: the class of its TypeSpec */
 	unsigned n;
 	struct mu_tensor t[];
@@ -41,12 +41,13 @@ static const struct mu_object_type compressed_type = {.name = "compressed elemen
 						      .free = optional_free};
 
 /* Allocates space for `capacity` tensors; none of them is set. */
-static struct optional *optional_new(const struct mu_object_type *type, bool has, unsigned capacity)
+static struct optional *optional_new(const struct mu_object_type *type, bool has_value,
+				     unsigned capacity)
 {
 	struct optional *p = mu_xcalloc(1, sizeof *p + capacity * sizeof p->t[0]);
 
 	mu_object_init(&p->object, type);
-	p->has = has;
+	p->has_value = has_value;
 	return p;
 }
 
@@ -69,15 +70,15 @@ static int zeros_of(const struct mu_tensor *t, struct mu_tensor *out, struct mu_
 	return 0;
 }
 
-/* Nothing stays nothing. */
+/* The result for an optional without a value has no value. */
 static int optional_zeros(const struct mu_object *o, struct mu_object **out, struct mu_err *err)
 {
-	const struct optional *of = MU_CONTAINER(o, const struct optional, object);
-	struct optional *p = optional_new(o->type, of->has, of->n);
+	const struct optional *from = MU_CONTAINER(o, const struct optional, object);
+	struct optional *p = optional_new(o->type, from->has_value, from->n);
 	int rc = 0;
 
-	p->kind = of->kind;
-	for (unsigned i = 0; i < of->n && !(rc = zeros_of(&of->t[i], &p->t[i], err)); i++)
+	p->kind = from->kind;
+	for (unsigned i = 0; i < from->n && !(rc = zeros_of(&from->t[i], &p->t[i], err)); i++)
 		p->n++;
 	return optional_finish(p, rc, out);
 }
@@ -104,7 +105,7 @@ static int optional_add(const struct mu_object *a, const struct mu_object *b,
 	const struct optional *y = MU_CONTAINER(b, const struct optional, object);
 	int rc = 0;
 
-	if (x->has != y->has)
+	if (x->has_value != y->has_value)
 		return mu_invalid(
 		    err, "Cannot add optionals because one has a value and the other doesn't.");
 	if (x->n != y->n)
@@ -112,7 +113,7 @@ static int optional_add(const struct mu_object *a, const struct mu_object *b,
 				  "Cannot add optionals because they have different numbers of "
 				  "components (%u vs. %u).",
 				  x->n, y->n);
-	struct optional *p = optional_new(a->type, x->has, x->n);
+	struct optional *p = optional_new(a->type, x->has_value, x->n);
 	p->kind = x->kind;
 	for (unsigned i = 0; i < x->n && !(rc = sum_of(&x->t[i], &y->t[i], &p->t[i], err)); i++)
 		p->n++;
@@ -140,7 +141,7 @@ static struct optional *inputs_as_tuple(struct kernel_call *c, const struct mu_o
 KERNEL_RUN(optional_make, variant_out(c, 0, &inputs_as_tuple(c, &optional_type)->object, err))
 KERNEL_RUN(compress, variant_out(c, 0, &inputs_as_tuple(c, &compressed_type)->object, err))
 
-static int optional_take(const struct kernel_call *c, struct optional **out, struct mu_err *err)
+static int optional_in(const struct kernel_call *c, struct optional **out, struct mu_err *err)
 {
 	struct mu_object *o;
 
@@ -153,16 +154,16 @@ static int has_value(struct kernel_call *c, struct mu_err *err)
 {
 	struct optional *p;
 
-	MU_RETURN_IF_ERROR(optional_take(c, &p, err));
-	return kernel_out_value(c, 0, MU_BOOL, &p->has, err);
+	MU_RETURN_IF_ERROR(optional_in(c, &p, err));
+	return kernel_out_value(c, 0, MU_BOOL, &p->has_value, err);
 }
 
 static int get_value(struct kernel_call *c, struct mu_err *err)
 {
 	struct optional *p;
 
-	MU_RETURN_IF_ERROR(optional_take(c, &p, err));
-	if (!p->has)
+	MU_RETURN_IF_ERROR(optional_in(c, &p, err));
+	if (!p->has_value)
 		return mu_invalid(err, "The given optional does not have a value.");
 	if (p->n != c->n_out)
 		return mu_invalid(err, "The given optional has %u components, expected %u.", p->n,
@@ -174,7 +175,7 @@ static int get_value(struct kernel_call *c, struct mu_err *err)
 
 /* ---- compressed elements and composite tensors ---- */
 
-/* Outputs = the components, which must have these types. */
+/* Outputs the components, which must have the types of the attribute. */
 static int output_components(struct kernel_call *c, const struct optional *p, const char *attr,
 			     enum mu_code code, struct mu_err *err)
 {

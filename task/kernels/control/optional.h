@@ -4,7 +4,7 @@
 
 #include "task/runtime/kernel.h"
 
-/* Output 0 becomes an optional of n tensors, shared; t NULL: one that has nothing. */
+/* Sets output 0 to an optional of n tensors, by reference; t NULL: an optional without a value. */
 int optional_out(struct kernel_call *c, const struct mu_tensor *t, unsigned n, struct mu_err *err);
 
 #endif

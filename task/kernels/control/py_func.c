@@ -235,7 +235,7 @@ static void py_func_start(struct kernel_call *c)
 	}
 }
 
-/* Arguments that are no values, such as a variable's handle, stay in this process. */
+/* Rejects arguments that cannot leave this process, such as resource handles. */
 static int py_func_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			   struct mu_err *err)
 {

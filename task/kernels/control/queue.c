@@ -128,7 +128,7 @@ static void sift_down(struct queue *q)
 	}
 }
 
-/* ---- in and out ---- */
+/* ---- push and pop ---- */
 
 void queue_push(struct queue *q, struct mu_tensor *element)
 {

@@ -10,12 +10,13 @@ struct queue_spec {
 	const char
 	    *kind;  /* "FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue" */
 	unsigned n; /* components of an element */
-	enum mu_dtype *type;         /* n */
-	bool shaped;                 /* shapes were given */
-	struct mu_pshape *shape;     /* n */
-	int64_t capacity, min_after; /* min_after: shuffled queues keep so many to choose from */
+	enum mu_dtype *type;     /* n */
+	bool has_shapes;         /* the attribute `shapes` is not empty */
+	struct mu_pshape *shape; /* n */
+	int64_t capacity;        /* negative: unlimited */
+	int64_t min_after;       /* min_after_dequeue of a shuffled queue */
 	bool shuffled, padded;
-	bool by_priority; /* component 0, an int64: the smallest goes first */
+	bool by_priority; /* component 0 is an int64; the smallest is dequeued first */
 	uint64_t seed, seed2;
 };
 
@@ -43,14 +44,14 @@ void queue_return_element(struct queue *q, struct mu_tensor *element);
 /* The number of elements that a dequeue may take now. */
 int64_t queue_available(const struct queue *q);
 
-/* Fails if the types or shapes of the components from `from` on differ.  The resource has this
- * name; `what`: "queue" or "barrier". */
+/* Fails if the types or shapes of the components from `from` on differ.  what, name: "queue" or
+ * "barrier" and its name, for the error message. */
 int queue_check_components_equal(const struct queue_spec *have, const struct queue_spec *want,
 				 unsigned from, const char *what, const char *name,
 				 struct mu_err *err);
 /* Starts an asynchronous DequeueMany of n elements; the outputs are the stacked components.  With
- * up_to, it is a DequeueUpTo: a closed queue gives fewer.  On failure the caller finishes the
- * call. */
+ * up_to, it is a DequeueUpTo, which returns fewer elements of a closed queue.  On failure the
+ * caller finishes the call. */
 int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool up_to,
 		    struct mu_err *err);
 

@@ -2,8 +2,8 @@
 /* The ops of queues. Enqueue, dequeue and close are calls that may wait.
  *
  * A call for many elements takes or adds them one by one, so it may ask for more than the queue's
- * capacity. When it fails, the elements it took return to the front of the queue. A close without
- * cancellation waits behind the enqueues that are pending. */
+ * capacity. When it fails, the elements that it took return to the front of the queue. A close
+ * without cancellation waits for the pending enqueues. */
 
 #include "lib/base/random.h"
 #include "lib/ops/shape.h"
@@ -12,26 +12,27 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/state/handles.h"
 
-/* ---- making, size ---- */
+/* ---- creation, size ---- */
 
 static int queue_read_spec(const struct mu_node *n, struct queue_spec *s, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(n, "component_types");
 	const struct mu_attr *shapes = mu_node_attr(n, "shapes");
-	unsigned own = s->by_priority; /* components that the attributes do not name */
+	unsigned n_implicit = s->by_priority; /* components that the attributes omit */
 
-	if (!types || types->kind != MU_ATTR_LIST + MU_ATTR_TYPE || types->n + own < 1)
+	if (!types || types->kind != MU_ATTR_LIST + MU_ATTR_TYPE || types->n + n_implicit < 1)
 		return mu_invalid(err, "a queue has at least one component");
-	queue_spec_init(s, types->n + own);
+	queue_spec_init(s, types->n + n_implicit);
 	s->type[0] = MU_INT64;
-	for (unsigned i = own; i < s->n; i++)
-		s->type[i] = types->types[i - own];
-	s->shaped = shapes && shapes->kind == MU_ATTR_LIST + MU_ATTR_SHAPE && shapes->n;
-	if (s->shaped && shapes->n != types->n)
+	for (unsigned i = n_implicit; i < s->n; i++)
+		s->type[i] = types->types[i - n_implicit];
+	s->has_shapes = shapes && shapes->kind == MU_ATTR_LIST + MU_ATTR_SHAPE && shapes->n;
+	if (s->has_shapes && shapes->n != types->n)
 		return mu_invalid(err, "%u shapes for %u components", shapes->n, types->n);
 	s->shape[0] = (struct mu_pshape){.rank = 0};
-	for (unsigned i = own; i < s->n; i++)
-		s->shape[i] = s->shaped ? shapes->shapes[i - own] : (struct mu_pshape){.rank = -1};
+	for (unsigned i = n_implicit; i < s->n; i++)
+		s->shape[i] =
+		    s->has_shapes ? shapes->shapes[i - n_implicit] : (struct mu_pshape){.rank = -1};
 	s->capacity = args_attr_int(n, "capacity", -1);
 	s->min_after = args_attr_int(n, "min_after_dequeue", 0);
 	if (s->min_after < 0 || (s->capacity >= 0 && s->min_after >= s->capacity && s->shuffled))
@@ -59,7 +60,7 @@ static void put_types(struct mu_buf *b, const struct queue_spec *s, unsigned fro
 static void put_shapes(struct mu_buf *b, const struct queue_spec *s, unsigned from)
 {
 	mu_buf_putc(b, '[');
-	for (unsigned i = from; s->shaped && i < s->n; i++)
+	for (unsigned i = from; s->has_shapes && i < s->n; i++)
 		mu_buf_printf(b, "%s%s", i > from ? "," : "", mu_pshape_str(&s->shape[i]));
 	mu_buf_putc(b, ']');
 }
@@ -88,7 +89,7 @@ int queue_check_components_equal(const struct queue_spec *have, const struct que
 	return 0;
 }
 
-/* Fails if the shared queue is another than the node describes. */
+/* Fails if the shared queue differs from the node's attributes. */
 static int check_shared(const struct queue *q, const struct queue_spec *want,
 			const struct mu_node *n, struct mu_err *err)
 {
@@ -167,16 +168,16 @@ KERNEL_RUN(queue_is_closed, size_or_closed(c, false, err))
 struct transfer {
 	struct waiter w;
 	struct queue *q;
-	int64_t want, done;
+	int64_t want, n_done; /* elements */
 	bool many, up_to;
-	struct mu_tensor *items; /* dequeue: elements taken, done * n tensors */
+	struct mu_tensor *items; /* dequeue: the elements taken, n_done * spec.n tensors */
 };
 
 static void queue_transfer_free(struct waiter *w)
 {
 	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
 
-	for (int64_t i = 0; t->items && i < t->done * t->q->spec.n; i++)
+	for (int64_t i = 0; t->items && i < t->n_done * t->q->spec.n; i++)
 		mu_tensor_unref(&t->items[i]);
 	free(t->items);
 	free(t);
@@ -190,9 +191,9 @@ static const char *inherited_kind(const struct queue *q)
 
 /* ---- enqueue ---- */
 
-/* Row `at` of component k, as a tensor of its own. */
-static int queue_row_of(const struct mu_tensor *in, int64_t at, struct mu_tensor *out,
-			struct mu_err *err)
+/* Copies row `at` of a tensor. */
+static int copy_row(const struct mu_tensor *in, int64_t at, struct mu_tensor *out,
+		    struct mu_err *err)
 {
 	struct mu_shape s;
 	int rc = mu_shape_set(&s, in->shape.rank - 1, in->shape.dim + 1, err);
@@ -210,7 +211,7 @@ static int queue_push_one(struct transfer *t, struct mu_err *err)
 	for (unsigned k = 0; k < t->q->spec.n && !rc; k++) {
 		const struct mu_tensor *in = kernel_in(t->w.c, k + 1);
 		if (t->many)
-			rc = queue_row_of(in, t->done, &element[k], err);
+			rc = copy_row(in, t->n_done, &element[k], err);
 		else
 			element[k] = mu_tensor_ref(in);
 	}
@@ -221,7 +222,7 @@ static int queue_push_one(struct transfer *t, struct mu_err *err)
 	return rc;
 }
 
-enum { MAX_ELEMENTS = 1 << 22 }; /* of a queue without a capacity: they may be empty */
+enum { MAX_ELEMENTS = 1 << 22 }; /* of a queue without a capacity; elements may have no bytes */
 
 static bool enqueue_try(struct waiter *w)
 {
@@ -232,8 +233,8 @@ static bool enqueue_try(struct waiter *w)
 			w->owner->name);
 		return true;
 	}
-	for (; t->done < t->want && queue_free_slots(t->q) > 0;
-	     t->done++, w->made_progress = true) {
+	for (; t->n_done < t->want && queue_free_slots(t->q) > 0;
+	     t->n_done++, w->made_progress = true) {
 		if (kernel_check_cancelled(w->c, &w->err))
 			return true;
 		if (t->q->spec.capacity < 0 && t->q->count >= MAX_ELEMENTS) {
@@ -245,7 +246,7 @@ static bool enqueue_try(struct waiter *w)
 		if (queue_push_one(t, &w->err))
 			return true;
 	}
-	return t->done == t->want;
+	return t->n_done == t->want;
 }
 
 static int check_component(const struct queue_spec *s, unsigned k, const struct mu_tensor *in,
@@ -289,13 +290,13 @@ static void return_taken_elements(struct waiter *w)
 {
 	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
 
-	while (t->done > 0)
-		queue_return_element(t->q, &t->items[--t->done * t->q->spec.n]);
+	while (t->n_done > 0)
+		queue_return_element(t->q, &t->items[--t->n_done * t->q->spec.n]);
 }
 
 static bool fail_insufficient(struct transfer *t)
 {
-	int64_t missing = t->want - t->done;
+	int64_t missing = t->want - t->n_done;
 
 	mu_fail(&t->w.err, MU_OUT_OF_RANGE,
 		"%s '%s' is closed and has insufficient elements (requested %lld, current size "
@@ -306,7 +307,7 @@ static bool fail_insufficient(struct transfer *t)
 	return true;
 }
 
-/* The largest size of each dimension among the elements' component k. */
+/* Computes the largest size of each dimension of component k. */
 static int queue_padded_shape(const struct transfer *t, unsigned k, struct mu_shape *out,
 			      struct mu_err *err)
 {
@@ -316,7 +317,7 @@ static int queue_padded_shape(const struct transfer *t, unsigned k, struct mu_sh
 
 	for (int d = 0; d < s.rank; d++)
 		dims[d] = s.dim[d];
-	for (int64_t i = 1; i < t->done; i++) {
+	for (int64_t i = 1; i < t->n_done; i++) {
 		const struct mu_shape *e = &t->items[i * n + k].shape;
 		if (e->rank != s.rank || (!t->q->spec.padded && !mu_shape_eq(e, &s)))
 			return mu_invalid(err,
@@ -332,31 +333,31 @@ static int queue_padded_shape(const struct transfer *t, unsigned k, struct mu_sh
 static int stack_component(struct transfer *t, unsigned k, struct mu_err *err)
 {
 	const struct queue_spec *s = &t->q->spec;
-	struct mu_shape each = mu_shape_scalar(), shape = mu_shape_vec(t->done);
+	struct mu_shape element = mu_shape_scalar(), shape = mu_shape_vec(t->n_done);
 	struct mu_tensor *out;
 
-	if (t->done)
-		MU_RETURN_IF_ERROR(queue_padded_shape(t, k, &each, err));
-	for (int d = 0; !t->done && d < s->shape[k].rank; d++) /* an unknown size of nothing is 0 */
+	if (t->n_done)
+		MU_RETURN_IF_ERROR(queue_padded_shape(t, k, &element, err));
+	for (int d = 0; !t->n_done && d < s->shape[k].rank; d++) /* an unknown size is 0 */
 		MU_RETURN_IF_ERROR(
-		    mu_shape_push(&each, s->shape[k].dim[d] > 0 ? s->shape[k].dim[d] : 0, err));
-	MU_RETURN_IF_ERROR(mu_shape_append(&shape, each.rank, each.dim, err));
+		    mu_shape_push(&element, s->shape[k].dim[d] > 0 ? s->shape[k].dim[d] : 0, err));
+	MU_RETURN_IF_ERROR(mu_shape_append(&shape, element.rank, element.dim, err));
 	MU_RETURN_IF_ERROR(kernel_out(t->w.c, k, s->type[k], &shape, &out, err));
 	if (s->padded)
 		elems_zero(s->type[k], out->data, 0, shape.count);
-	for (int64_t i = 0; i < t->done; i++) {
+	for (int64_t i = 0; i < t->n_done; i++) {
 		const struct mu_tensor *e = &t->items[i * s->n + k];
 		struct view v;
-		view_of(&v, &each);
-		v.offset = i * each.count;
-		for (int d = 0; d < each.rank; d++)
+		view_of(&v, &element);
+		v.offset = i * element.count;
+		for (int d = 0; d < element.rank; d++)
 			v.dim[d] = e->shape.dim[d];
 		view_write(s->type[k], out->data, &v, e->data);
 	}
 	return 0;
 }
 
-static void queue_hand_out(struct transfer *t)
+static void output_elements(struct transfer *t)
 {
 	const struct queue_spec *s = &t->q->spec;
 
@@ -373,25 +374,25 @@ static bool dequeue_try(struct waiter *w)
 	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
 	struct queue *q = t->q;
 
-	if (q->closed && q->count < t->want - t->done) {
-		if (!t->up_to || q->count + t->done == 0)
+	if (q->closed && q->count < t->want - t->n_done) {
+		if (!t->up_to || q->count + t->n_done == 0)
 			return fail_insufficient(t);
-		t->want = t->done + q->count;
+		t->want = t->n_done + q->count;
 	}
-	int64_t n = queue_available(q), most = t->want - t->done;
-	n = n < most ? n : most;
-	if (q->spec.by_priority && n < most)
-		n = 0; /* elements that come later may go first */
+	int64_t n = queue_available(q), n_missing = t->want - t->n_done;
+	n = n < n_missing ? n : n_missing;
+	if (q->spec.by_priority && n < n_missing)
+		n = 0; /* a later element may have a higher priority */
 	if (n > 0) {
-		size_t each = q->spec.n * sizeof *t->items;
-		t->items = mu_xrealloc(t->items, (size_t)(t->done + n) * each);
+		size_t element_bytes = q->spec.n * sizeof *t->items;
+		t->items = mu_xrealloc(t->items, (size_t)(t->n_done + n) * element_bytes);
 		w->made_progress = true;
-		for (; n > 0; n--, t->done++)
-			queue_pop(q, &t->items[t->done * q->spec.n]);
+		for (; n > 0; n--, t->n_done++)
+			queue_pop(q, &t->items[t->n_done * q->spec.n]);
 	}
-	if (t->done < t->want)
+	if (t->n_done < t->want)
 		return false;
-	queue_hand_out(t);
+	output_elements(t);
 	return true;
 }
 
@@ -412,14 +413,14 @@ static void mark_closed(void *arg)
 	((struct queue *)arg)->closed = true;
 }
 
-/* ---- starting ---- */
+/* ---- start ---- */
 
-static int check_call(const struct kernel_call *c, struct queue *q, struct transfer *t, bool in,
-		      struct mu_err *err)
+static int check_call(const struct kernel_call *c, struct queue *q, struct transfer *t,
+		      bool is_enqueue, struct mu_err *err)
 {
 	int64_t n = 1;
 
-	if (in)
+	if (is_enqueue)
 		return queue_check_components(c, &q->spec, t->many, &t->want, err);
 	if (c->n_out != q->spec.n)
 		return mu_invalid(err, "the queue has %u components, the call takes %u", q->spec.n,
@@ -435,7 +436,7 @@ static int check_call(const struct kernel_call *c, struct queue *q, struct trans
 	}
 	if (t->many) {
 		MU_RETURN_IF_ERROR(args_int(c, 1, &n, err));
-		if (!q->spec.shaped)
+		if (!q->spec.has_shapes)
 			return mu_invalid(err,
 					  "%s's DequeueMany and DequeueUpTo require the components "
 					  "to have specified shapes.",
@@ -448,24 +449,24 @@ static int check_call(const struct kernel_call *c, struct queue *q, struct trans
 	return 0;
 }
 
-/* Transfers of no elements end at once, on a full or closed queue, too. */
-static void transfer_start(struct transfer *t, int line)
+/* A transfer of no elements ends at once, also on a full or closed queue. */
+static void transfer_start(struct transfer *t, int wait_kind)
 {
 	struct kernel_call *c = t->w.c;
 
 	if (t->want || t->w.try == close_try) {
-		wait_queue_add(&t->w, line);
+		wait_queue_add(&t->w, wait_kind);
 		return;
 	}
-	if (line == WAIT_TAKE)
-		queue_hand_out(t);
+	if (wait_kind == WAIT_TAKE)
+		output_elements(t);
 	struct mu_err err = t->w.err;
 	resource_unref(t->w.owner);
 	queue_transfer_free(&t->w);
 	kernel_finish(c, err.code ? &err : NULL);
 }
 
-static void queue_start(struct kernel_call *c, const struct transfer *kind, int line)
+static void queue_start(struct kernel_call *c, const struct transfer *kind, int wait_kind)
 {
 	struct mu_err err;
 	struct resource *r;
@@ -482,13 +483,13 @@ static void queue_start(struct kernel_call *c, const struct transfer *kind, int 
 	t->w.waiters = &q->waiters;
 	t->w.owner = r;
 	t->w.free = queue_transfer_free;
-	if (t->w.try != close_try && check_call(c, q, t, line == WAIT_PUT, &err)) {
+	if (t->w.try != close_try && check_call(c, q, t, wait_kind == WAIT_PUT, &err)) {
 		free(t);
 		resource_unref(r);
 		kernel_finish(c, &err);
 		return;
 	}
-	transfer_start(t, line);
+	transfer_start(t, wait_kind);
 }
 
 static void queue_enqueue(struct kernel_call *c)
@@ -563,7 +564,7 @@ static void close_queue(struct kernel_call *c)
 	kernel_finish(c, NULL);
 }
 
-/* The name of the queue of a handle, as the queue ops of old graphs take it. */
+/* FakeQueue: outputs a reference to the queue of a handle, for the queue ops of old graphs. */
 static int name_queue(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_handle *h;

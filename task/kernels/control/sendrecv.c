@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _Send and _Recv: the ends of an edge that was cut between two tasks, or between a task and its
- * client.  The rendezvous key is made once; only inside loops does it differ from call to call. */
+ * client.  The rendezvous key is built once; inside loops, each iteration has a key. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -39,7 +39,7 @@ static int edge_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 	return 0;
 }
 
-/* The key of this call: the ready one, or one made in b. */
+/* Returns the key of this call: the key of the edge or, inside a loop, a key built in b. */
 static const char *sendrecv_key_of(const struct kernel_call *c, struct mu_buf *b)
 {
 	const struct edge *e = c->state;
@@ -84,7 +84,7 @@ static void recv_done(void *arg, const struct mu_err *err, struct mu_tensor *ten
 		kernel_finish(c, err);
 		return;
 	}
-	if (dead) { /* of any declared type */
+	if (dead) { /* the declared type does not matter */
 		mu_tensor_unref(tensor);
 		kernel_out_dead(c, 0);
 	} else { /* the executor checks the type */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops of tensors that a session without a server keeps.  They do not exist in a task of a cluster,
- * in TensorFlow or here.  Clients compare the error's text. */
+/* Ops on tensors that a session without a server stores.  A task of a cluster does not support
+ * them, neither in TensorFlow nor here.  Clients compare the error's text. */
 #include <string.h>
 
 #include "task/kernels/engine/kernel_table.h"

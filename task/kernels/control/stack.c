@@ -45,7 +45,7 @@ static int stack_make(struct kernel_call *c, struct mu_err *err)
 	struct stack spec = {.dtype = args_attr_type(c->node, "elem_type", MU_FLOAT)};
 	struct resource *r;
 
-	spec.max = -1; /* the older op has no limit */
+	spec.max = -1; /* the op Stack has no limit */
 	if (c->n_in)
 		MU_RETURN_IF_ERROR(args_int(c, 0, &spec.max, err));
 	MU_AUTO_FREE char *name =
@@ -90,7 +90,7 @@ static int stack_push(struct kernel_call *c, struct mu_err *err)
 
 static int stack_pop(struct kernel_call *c, struct mu_err *err)
 {
-	struct mu_tensor t = {0}, here = {0};
+	struct mu_tensor t = {0}, result = {0};
 	struct resource *r;
 	int rc = 0;
 
@@ -101,11 +101,11 @@ static int stack_pop(struct kernel_call *c, struct mu_err *err)
 		t = s->items[--s->n];
 	pthread_mutex_unlock(&s->lock);
 	if (mu_tensor_is_set(&t))
-		rc = move_to_device(c, &t, &here, err);
+		rc = move_to_device(c, &t, &result, err);
 	else
 		rc = mu_invalid(err, "Stack[%s] is empty when calling Pop().", s->base.name);
 	if (!rc)
-		kernel_out_take(c, 0, here);
+		kernel_out_take(c, 0, result);
 	mu_tensor_unref(&t);
 	resource_unref(r);
 	return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staging areas: tuples of tensors that one part of a step leaves for another part or for the next
+/* Staging areas: tuples of tensors that one part of a step stores for another part or for the next
  * step. Their name alone identifies them; the first op that uses a name creates the area. */
 #include "task/kernels/control/wait_queue.h"
 #include "task/kernels/engine/args.h"
@@ -16,7 +16,7 @@ struct tuple {
 struct area {
 	struct resource base;
 	struct wait_queue waiters;
-	int64_t capacity, limit; /* tuples and bytes; 0: as many as there are */
+	int64_t capacity, limit; /* tuples and bytes; 0: unlimited */
 	struct tuple *first, **last;
 	int64_t count;
 	size_t bytes;
@@ -99,7 +99,7 @@ static struct resource *area_new(void *arg, struct mu_err *err)
 	return &a->base;
 }
 
-/* The node's area; a new reference. */
+/* Finds or creates the node's area; *out is a new reference. */
 static int stage_area_of(struct kernel_call *c, struct area **out, struct mu_err *err)
 {
 	MU_AUTO_BUF buf = {0};
@@ -118,7 +118,7 @@ struct transfer {
 	struct waiter w;
 	struct area *area;
 	struct tuple *tuple;
-	int64_t index; /* to look at */
+	int64_t index; /* StagePeek: of the tuple */
 };
 
 static void transfer_free(struct waiter *w)
@@ -197,7 +197,7 @@ static bool peek_try(struct waiter *w)
 }
 
 /* Takes kind->tuple. */
-static void stage_start(struct kernel_call *c, const struct transfer *kind, int line)
+static void stage_start(struct kernel_call *c, const struct transfer *kind, int wait_kind)
 {
 	struct mu_err err;
 	struct area *a;
@@ -214,7 +214,7 @@ static void stage_start(struct kernel_call *c, const struct transfer *kind, int 
 	t->w.waiters = &a->waiters;
 	t->w.owner = &a->base;
 	t->w.free = transfer_free;
-	wait_queue_add(&t->w, line);
+	wait_queue_add(&t->w, wait_kind);
 }
 
 static void stage(struct kernel_call *c)
@@ -251,7 +251,7 @@ static void peek(struct kernel_call *c)
 	stage_start(c, &t, WAIT_PEEK);
 }
 
-/* ---- calls that do not ---- */
+/* ---- calls that do not wait ---- */
 
 static int stage_size(struct kernel_call *c, struct mu_err *err)
 {

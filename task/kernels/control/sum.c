@@ -32,7 +32,7 @@ void sum_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, co
 	}
 }
 
-/* On a GPU; also in place if no other tensor shares the buffer. */
+/* Adds on a GPU, in place if no other tensor shares the buffer. */
 static int add_on_gpu(struct gpu *g, struct mu_tensor *sum, const struct mu_tensor *t,
 		      struct mu_err *err)
 {

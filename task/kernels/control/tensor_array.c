@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays of tensors that live as long as their step: what loops collect their results in.
+/* Arrays of tensors that live as long as their step.  Loops collect their results in them.
  *
- * An element is written once, unless the array holds gradients: those add up.  A gradient array
- * knows its elements' shapes from the array it belongs to, so that what was never written reads as
- * zeros. */
+ * An element is written once; but in a gradient array, writes are added up.  A gradient array gets
+ * its elements' shapes from the array that it belongs to, so that an element that was never written
+ * reads as zeros. */
 #include <string.h>
 
 #include "task/kernels/control/sum.h"
@@ -25,10 +25,11 @@ struct tensor_array {
 	pthread_mutex_t lock;
 	enum mu_dtype dtype;
 	struct mu_pshape element;
-	bool dynamic, clear, sums;
-	bool identical; /* the first element that is written has the shape of all */
+	bool dynamic, clear;
+	bool is_gradient; /* writes to an element are added up */
+	bool identical;   /* identical_element_shapes: the first write sets the shape of all */
 	int64_t n;
-	int64_t n_split; /* of the last unpack or split: the elements that a gradient has */
+	int64_t n_split; /* elements of the last unpack or split; the gradient has as many */
 	struct slot *slots;
 };
 
@@ -47,19 +48,19 @@ static const struct resource_type array_type = {.name = "TensorArray", .free = a
 
 static int tensor_array_resize(struct tensor_array *a, int64_t n, struct mu_err *err)
 {
-	struct slot *more =
-	    n <= MAX_ELEMENTS ? realloc(a->slots, (size_t)(n + 1) * sizeof *more) : NULL;
+	struct slot *resized =
+	    n <= MAX_ELEMENTS ? realloc(a->slots, (size_t)(n + 1) * sizeof *resized) : NULL;
 
-	if (!more)
+	if (!resized)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			       "a TensorArray of %lld elements is too large", (long long)n);
-	a->slots = more;
+	a->slots = resized;
 	for (; a->n < n; a->n++)
 		a->slots[a->n] = (struct slot){.shape = a->element};
 	return 0;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static struct tensor_array *array_new(enum mu_dtype dtype, const struct mu_pshape *element)
 {
@@ -72,12 +73,12 @@ static struct tensor_array *array_new(enum mu_dtype dtype, const struct mu_pshap
 	return a;
 }
 
-static struct resource *tensor_array_same(void *arg, struct mu_err *err)
+static struct resource *return_array(void *arg, struct mu_err *err)
 {
 	return arg;
 }
 
-/* The flow value, a scalar that only orders ops: a new one, or the one of the last input. */
+/* Outputs a new flow value, a scalar that only orders ops. */
 static int new_flow(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape one = mu_shape_scalar();
@@ -89,6 +90,7 @@ static int new_flow(struct kernel_call *c, struct mu_err *err)
 	return move_fill(flow, NULL, err);
 }
 
+/* Forwards the flow value of the last input. */
 static int output_flow(struct kernel_call *c)
 {
 	kernel_out_take(c, 0, mu_tensor_ref(kernel_in(c, c->n_in - 1)));
@@ -97,7 +99,7 @@ static int output_flow(struct kernel_call *c)
 
 static int tensor_array_make(struct kernel_call *c, struct mu_err *err)
 {
-	static _Atomic unsigned long long made;
+	static _Atomic unsigned long long next_id;
 	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape");
 	const char *container = c->step ? step_own_container(c->step) : "";
 	struct resource *r;
@@ -118,15 +120,15 @@ static int tensor_array_make(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	}
 	MU_AUTO_FREE char *name =
-	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
+	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&next_id, 1));
 	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name,
-						    &array_type, tensor_array_same, a, &r, err));
+						    &array_type, return_array, a, &r, err));
 	resource_unref(r);
 	MU_RETURN_IF_ERROR(handle_output(c, container, name, &array_type, err));
 	return new_flow(c, err);
 }
 
-/* The array of input 0, locked.  Undone by tensor_array_release. */
+/* Finds and locks the array of input 0.  Undone by tensor_array_release. */
 static int tensor_array_hold(const struct kernel_call *c, struct tensor_array **out,
 			     struct mu_err *err)
 {
@@ -145,40 +147,40 @@ static void tensor_array_release(struct tensor_array **a)
 		resource_unref(&(*a)->base);
 	}
 }
-#define HELD __attribute__((cleanup(tensor_array_release))) struct tensor_array
+#define AUTO_ARRAY __attribute__((cleanup(tensor_array_release))) struct tensor_array
 
-/* `more` before the dimensions of a shape, as far as it is known. */
-static int prepend(const struct mu_shape *more, struct mu_pshape *to, struct mu_err *err)
+/* Inserts the dimensions of `prefix` before those of a shape, unless its rank is unknown. */
+static int prepend(const struct mu_shape *prefix, struct mu_pshape *to, struct mu_err *err)
 {
-	struct mu_pshape was = *to;
+	struct mu_pshape old = *to;
 
-	if (was.rank < 0)
+	if (old.rank < 0)
 		return 0;
-	if (was.rank + more->rank > MU_MAX_RANK)
+	if (old.rank + prefix->rank > MU_MAX_RANK)
 		return mu_invalid(err, "%s before %s would be more than %d dimensions",
-				  mu_shape_str(more), mu_pshape_str(&was), MU_MAX_RANK);
-	to->rank += more->rank;
-	memcpy(to->dim, more->dim, (size_t)more->rank * sizeof *to->dim);
-	memcpy(to->dim + more->rank, was.dim, (size_t)was.rank * sizeof *to->dim);
+				  mu_shape_str(prefix), mu_pshape_str(&old), MU_MAX_RANK);
+	to->rank += prefix->rank;
+	memcpy(to->dim, prefix->dim, (size_t)prefix->rank * sizeof *to->dim);
+	memcpy(to->dim + prefix->rank, old.dim, (size_t)old.rank * sizeof *to->dim);
 	return 0;
 }
 
-/* An array of a's kind for sums, of elements with `more` dimensions. */
-static int gradient_new(const struct tensor_array *a, const struct mu_shape *more,
+/* Creates a gradient array for a.  The element shapes begin with `prefix`. */
+static int gradient_new(const struct tensor_array *a, const struct mu_shape *prefix,
 			struct tensor_array **out, struct mu_err *err)
 {
 	struct tensor_array *g = array_new(a->dtype, &a->element);
 	int rc;
 
-	g->sums = true;
+	g->is_gradient = true;
 	g->identical = a->identical;
 	g->n_split = a->n_split;
 	rc = tensor_array_resize(g, a->n, err);
 	if (!rc)
-		rc = prepend(more, &g->element, err);
+		rc = prepend(prefix, &g->element, err);
 	for (int64_t i = 0; i < a->n && !rc; i++) {
 		g->slots[i].shape = a->slots[i].shape;
-		rc = prepend(more, &g->slots[i].shape, err);
+		rc = prepend(prefix, &g->slots[i].shape, err);
 	}
 	if (rc)
 		resource_unref(&g->base);
@@ -187,8 +189,8 @@ static int gradient_new(const struct tensor_array *a, const struct mu_shape *mor
 	return rc;
 }
 
-/* The array's gradients by `source`. The first call creates one; later calls share it. */
-static int output_gradient(struct kernel_call *c, const struct mu_shape *more, struct mu_err *err)
+/* Outputs the gradient array for the attribute `source`. The first call creates it. */
+static int output_gradient(struct kernel_call *c, const struct mu_shape *prefix, struct mu_err *err)
 {
 	MU_AUTO_FREE char *container = NULL, *name = NULL;
 	struct tensor_array *g;
@@ -196,16 +198,16 @@ static int output_gradient(struct kernel_call *c, const struct mu_shape *more, s
 	int rc;
 
 	{
-		HELD *a = NULL; /* not across the call below, which takes another lock */
+		AUTO_ARRAY *a = NULL; /* released before the call below, which takes another lock */
 
 		MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
-		MU_RETURN_IF_ERROR(gradient_new(a, more, &g, err));
+		MU_RETURN_IF_ERROR(gradient_new(a, prefix, &g, err));
 		container = mu_xstrdup(a->base.container);
 		name = mu_xasprintf("%s@%s", a->base.name, args_attr_string(c->node, "source", ""));
 	}
 	resource_ref(&g->base);
 	rc = resources_find_or_create(c->runtime->resources, container, name, &array_type,
-				      tensor_array_same, g, &r, err);
+				      return_array, g, &r, err);
 	if (rc || r != &g->base)
 		resource_unref(&g->base); /* the table did not take it */
 	resource_unref(&g->base);
@@ -225,12 +227,12 @@ static int gradient(struct kernel_call *c, struct mu_err *err)
 
 static int gradient_with_shape(struct kernel_call *c, struct mu_err *err)
 {
-	struct mu_shape more;
+	struct mu_shape prefix;
 	int rc = args_rank(c, 2, 1, err);
 
 	if (!rc)
-		rc = args_shape(c, 2, &more, err);
-	return rc ? rc : output_gradient(c, &more, err);
+		rc = args_shape(c, 2, &prefix, err);
+	return rc ? rc : output_gradient(c, &prefix, err);
 }
 
 static int close_array(struct kernel_call *c, struct mu_err *err)
@@ -240,7 +242,7 @@ static int close_array(struct kernel_call *c, struct mu_err *err)
 
 static int tensor_array_size_of(struct kernel_call *c, struct mu_err *err)
 {
-	HELD *a = NULL;
+	AUTO_ARRAY *a = NULL;
 
 	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
 	int32_t n = (int32_t)a->n;
@@ -286,7 +288,7 @@ static int tensor_array_put(struct tensor_array *a, int64_t at, struct mu_tensor
 		rc = tensor_array_resize(a, at + 1, err);
 	if (!rc) {
 		struct slot *s = &a->slots[at];
-		if (!a->sums && (s->cleared || mu_tensor_is_set(&s->value)))
+		if (!a->is_gradient && (s->cleared || mu_tensor_is_set(&s->value)))
 			rc = mu_invalid(err,
 					"TensorArray %s: Could not write to TensorArray index %lld "
 					"because it has already been %s.",
@@ -359,7 +361,7 @@ static int tensor_array_get(struct kernel_call *c, struct tensor_array *a, int64
 
 static int write(struct kernel_call *c, struct mu_err *err)
 {
-	HELD *a = NULL;
+	AUTO_ARRAY *a = NULL;
 	int64_t at;
 
 	MU_RETURN_IF_ERROR(args_int(c, 1, &at, err));
@@ -370,7 +372,7 @@ static int write(struct kernel_call *c, struct mu_err *err)
 
 static int read(struct kernel_call *c, struct mu_err *err)
 {
-	HELD *a = NULL;
+	AUTO_ARRAY *a = NULL;
 	struct mu_tensor t;
 	int64_t at;
 
@@ -384,14 +386,12 @@ static int read(struct kernel_call *c, struct mu_err *err)
 
 /* ---- many elements ---- */
 
-/* Elements one behind the other along their first dimension: `add` makes it a new one (Gather),
- * else they are joined along the one they have (Concat) and lengths gets their sizes. */
-struct held_tensors {
+struct element_refs { /* elements that are to be joined */
 	struct mu_tensor *items;
 	int64_t n;
 };
 
-static void tensor_array_pile_free(struct held_tensors *p)
+static void element_refs_free(struct element_refs *p)
 {
 	for (int64_t i = 0; p->items && i < p->n; i++)
 		mu_tensor_unref(&p->items[i]);
@@ -399,10 +399,10 @@ static void tensor_array_pile_free(struct held_tensors *p)
 }
 
 static int array_collect(struct kernel_call *c, struct tensor_array *a,
-			 const struct mu_tensor *indices, struct held_tensors *p,
+			 const struct mu_tensor *indices, struct element_refs *p,
 			 struct mu_err *err)
 {
-	int64_t n = indices ? indices->shape.count : a->sums ? a->n_split : a->n;
+	int64_t n = indices ? indices->shape.count : a->is_gradient ? a->n_split : a->n;
 	int rc = 0;
 
 	MU_RETURN_IF_ERROR(check_dtype(c, a, err));
@@ -416,14 +416,15 @@ static int array_collect(struct kernel_call *c, struct tensor_array *a,
 	return rc;
 }
 
-static int tensor_array_join(struct kernel_call *c, const struct held_tensors *p, enum mu_dtype t,
-			     bool add, const struct mu_pshape *element, struct mu_tensor **out,
+/* Joins elements along their first dimension (Concat) or, with new_dim, a new one (Gather). */
+static int tensor_array_join(struct kernel_call *c, const struct element_refs *p, enum mu_dtype t,
+			     bool new_dim, const struct mu_pshape *element, struct mu_tensor **out,
 			     struct mu_err *err)
 {
 	struct mu_shape shape = mu_shape_scalar();
 	struct mu_pshape tail = *element;
-	int64_t first = 0, at = 0;
-	int rc = 0, skip = add ? 0 : 1;
+	int64_t first_dim = 0, at = 0;
+	int rc = 0, skip = new_dim ? 0 : 1;
 
 	for (int64_t i = 0; i < p->n; i++) {
 		const struct mu_shape *s = &p->items[i].shape, *s0 = &p->items[0].shape;
@@ -433,7 +434,7 @@ static int tensor_array_join(struct kernel_call *c, const struct held_tensors *p
 					  "TensorArray has inconsistent shapes.  Index 0 has "
 					  "shape: %s but index %lld has shape: %s",
 					  mu_shape_str(s0), (long long)i, mu_shape_str(s));
-		first += add ? 1 : s->dim[0];
+		first_dim += new_dim ? 1 : s->dim[0];
 		tail = (struct mu_pshape){.rank = s->rank - skip};
 		memcpy(tail.dim, s->dim + skip, (size_t)tail.rank * sizeof *tail.dim);
 	}
@@ -443,7 +444,7 @@ static int tensor_array_join(struct kernel_call *c, const struct held_tensors *p
 			       "defined. Currently only static shapes are supported when "
 			       "packing zero-size TensorArrays.",
 			       mu_pshape_str(&tail));
-	MU_RETURN_IF_ERROR(mu_shape_push(&shape, first, err));
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, first_dim, err));
 	MU_RETURN_IF_ERROR(mu_shape_append(&shape, tail.rank, tail.dim, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, t, &shape, out, err));
 	for (int64_t i = 0; i < p->n && !rc; at += p->items[i++].shape.count)
@@ -455,9 +456,9 @@ static int tensor_array_join(struct kernel_call *c, const struct held_tensors *p
 /* Without indices (TensorArrayPack) the op returns all elements. */
 static int tensor_array_gather(struct kernel_call *c, struct mu_err *err)
 {
-	__attribute__((cleanup(tensor_array_pile_free))) struct held_tensors p = {0};
+	__attribute__((cleanup(element_refs_free))) struct element_refs p = {0};
 	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape");
-	HELD *a = NULL;
+	AUTO_ARRAY *a = NULL;
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
@@ -470,9 +471,9 @@ static int tensor_array_gather(struct kernel_call *c, struct mu_err *err)
 
 static int tensor_array_concat(struct kernel_call *c, struct mu_err *err)
 {
-	__attribute__((cleanup(tensor_array_pile_free))) struct held_tensors p = {0};
+	__attribute__((cleanup(element_refs_free))) struct element_refs p = {0};
 	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape_except0");
-	HELD *a = NULL;
+	AUTO_ARRAY *a = NULL;
 	struct mu_tensor *out, *lengths;
 
 	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
@@ -490,7 +491,7 @@ static int tensor_array_concat(struct kernel_call *c, struct mu_err *err)
 static int tensor_array_scatter(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 1), *value = kernel_in(c, 2);
-	HELD *a = NULL;
+	AUTO_ARRAY *a = NULL;
 	int rc = 0;
 
 	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
@@ -507,17 +508,17 @@ static int tensor_array_scatter(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : output_flow(c);
 }
 
-/* A gradient array keeps the number of the array that it belongs to. */
+/* A gradient array keeps the n_split of the array that it belongs to. */
 static void mark_split(struct tensor_array *a, int64_t n)
 {
-	if (!a->sums)
+	if (!a->is_gradient)
 		a->n_split = n;
 }
 
 static int tensor_array_unpack(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *value = kernel_in(c, 1);
-	HELD *a = NULL;
+	AUTO_ARRAY *a = NULL;
 	int rc = 0;
 
 	MU_RETURN_IF_ERROR(tensor_array_hold(c, &a, err));
@@ -538,7 +539,7 @@ static int tensor_array_unpack(struct kernel_call *c, struct mu_err *err)
 static int tensor_array_split(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *value = kernel_in(c, 1), *lengths = kernel_in(c, 2);
-	HELD *a = NULL;
+	AUTO_ARRAY *a = NULL;
 	int64_t at = 0;
 	int rc = 0;
 
@@ -567,7 +568,7 @@ static int tensor_array_split(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : output_flow(c);
 }
 
-/* The kernels are the same in all versions; handle_find and handle_output know their handles. */
+/* The versions of an op have the same kernel: handle_find and handle_output accept all handles. */
 static const struct kernel rows[] = {
     {"TensorArray TensorArrayV2 TensorArrayV3", .run = tensor_array_make},
     {"TensorArrayGrad TensorArrayGradV2 TensorArrayGradV3", .run = gradient},

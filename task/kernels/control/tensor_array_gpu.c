@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor arrays, stacks and tensor lists on a GPU.  They are those of the CPU, which hold tensors
- * in GPU memory unchanged and call move.h for copies of elements.  Handles, lists, indices and
+/* Tensor arrays, stacks and tensor lists on a GPU.  The kernels are those of the CPU.  They
+ * store tensors in GPU memory unchanged and copy elements with move.h.  Handles, lists, indices and
  * lengths are on the host. */
 #include "task/kernels/engine/gpu_table.h"
 

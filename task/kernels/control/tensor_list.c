@@ -45,7 +45,7 @@ struct list *list_new(enum mu_dtype type, const struct mu_pshape *shape, int64_t
 	mu_object_init(&l->object, &list_type);
 	l->type = type;
 	l->shape = *shape;
-	l->most = -1;
+	l->max_elements = -1;
 	list_set_length(l, n);
 	return l;
 }
@@ -54,7 +54,7 @@ struct list *list_copy(const struct list *from)
 {
 	struct list *l = list_new(from->type, &from->shape, from->n);
 
-	l->most = from->most;
+	l->max_elements = from->max_elements;
 	for (int64_t i = 0; i < l->n; i++)
 		l->items[i] = mu_tensor_ref(&from->items[i]);
 	return l;
@@ -72,7 +72,7 @@ static int item_zeros(struct mu_tensor *t, const struct mu_tensor *like, struct 
 	return rc;
 }
 
-/* An element that is not there yet stays so. */
+/* An unset element remains unset. */
 static int list_zeros(const struct mu_object *o, struct mu_object **out, struct mu_err *err)
 {
 	const struct list *from = MU_CONTAINER(o, const struct list, object);
@@ -132,10 +132,8 @@ static int list_add(const struct mu_object *a, const struct mu_object *b, struct
 	return rc;
 }
 
-/* ---- taking and giving ---- */
+/* ---- inputs and outputs ---- */
 
-/* Input i's list for writing: the list itself if nothing else refers to it, else a copy. Returns a
- * reference. */
 int list_get_mutable(struct kernel_call *c, struct list **out, struct mu_err *err)
 {
 	struct mu_object *o;
@@ -143,7 +141,7 @@ int list_get_mutable(struct kernel_call *c, struct list **out, struct mu_err *er
 	MU_RETURN_IF_ERROR(variant_in(c, 0, &list_type, &o, err));
 	struct list *l = MU_CONTAINER(o, struct list, object);
 	if (variant_is_sole(c, 0)) {
-		*MU_DATA(struct mu_object *, kernel_in(c, 0)) = NULL; /* it moves on */
+		*MU_DATA(struct mu_object *, kernel_in(c, 0)) = NULL; /* *out takes the reference */
 		*out = l;
 	} else {
 		*out = list_copy(l);
@@ -189,7 +187,6 @@ int list_get_at(const struct kernel_call *c, unsigned i, int64_t at, const struc
 	return 0;
 }
 
-/* Input i as an element's shape; a scalar -1 is one of unknown rank. */
 int list_element_shape(const struct kernel_call *c, unsigned i, struct mu_pshape *out,
 		       struct mu_err *err)
 {
@@ -207,7 +204,6 @@ int list_element_shape(const struct kernel_call *c, unsigned i, struct mu_pshape
 	return rc;
 }
 
-/* The shape that both allow. */
 int list_merge_shape(struct mu_pshape *a, const struct mu_pshape *b, struct mu_err *err)
 {
 	if (b->rank < 0)
@@ -238,24 +234,24 @@ struct mu_pshape list_pshape(const struct mu_shape *s)
 }
 
 int list_whole_shape(const struct kernel_call *c, unsigned i, const struct list *l,
-		     const struct mu_tensor *at, struct mu_shape *out, struct mu_err *err)
+		     const struct mu_tensor *indices, struct mu_shape *out, struct mu_err *err)
 {
 	struct mu_pshape p;
 
 	MU_RETURN_IF_ERROR(list_element_shape(c, i, &p, err));
 	MU_RETURN_IF_ERROR(list_merge_shape(&p, &l->shape, err));
-	for (int64_t k = 0; k < (at ? at->shape.count : l->n); k++) {
-		int64_t place = at ? mu_tensor_int(at, k) : k;
-		if (place >= 0 && place < l->n && mu_tensor_is_set(&l->items[place])) {
-			struct mu_pshape have = list_pshape(&l->items[place].shape);
+	for (int64_t k = 0; k < (indices ? indices->shape.count : l->n); k++) {
+		int64_t index = indices ? mu_tensor_int(indices, k) : k;
+		if (index >= 0 && index < l->n && mu_tensor_is_set(&l->items[index])) {
+			struct mu_pshape have = list_pshape(&l->items[index].shape);
 			MU_RETURN_IF_ERROR(list_merge_shape(&p, &have, err));
 			break;
 		}
 	}
-	bool whole = p.rank >= 0;
-	for (int d = 0; whole && d < p.rank; d++)
-		whole = p.dim[d] >= 0;
-	if (!whole)
+	bool is_defined = p.rank >= 0;
+	for (int d = 0; is_defined && d < p.rank; d++)
+		is_defined = p.dim[d] >= 0;
+	if (!is_defined)
 		return mu_invalid(err,
 				  "Tried to stack elements of an empty list with non-fully-defined "
 				  "element_shape: %s",

@@ -14,7 +14,7 @@ struct list {
 	struct mu_object object;
 	enum mu_dtype type;
 	struct mu_pshape shape; /* of an element */
-	int64_t most;           /* elements; -1: any number */
+	int64_t max_elements;   /* -1: unlimited */
 	int64_t n, cap;
 	struct mu_tensor *items;
 };
@@ -22,28 +22,28 @@ struct list {
 struct list *list_new(enum mu_dtype type, const struct mu_pshape *shape, int64_t n);
 void list_set_length(struct list *l, int64_t n); /* new elements are not set */
 
-/* Input 0's list for writing: the list itself if nothing else refers to it, else a copy. Returns a
- * reference. */
+/* Returns input 0's list for writing: the list itself if nothing else refers to it, else a copy.
+ * *out is a new reference. */
 int list_get_mutable(struct kernel_call *c, struct list **out, struct mu_err *err);
-/* Input 0's list, of the node's element type; borrowed. */
+/* Returns input 0's list, which must have the node's element type; borrowed. */
 int list_get(const struct kernel_call *c, const struct list **out, struct mu_err *err);
-/* The list in element `at` of input i, of the node's element type; borrowed. */
+/* Returns the list in element `at` of input i, of the node's element type; borrowed. */
 int list_get_at(const struct kernel_call *c, unsigned i, int64_t at, const struct list **out,
 		struct mu_err *err);
 struct list *list_copy(const struct list *from);
 /* Sets output 0 to the list, or frees the list if rc is not 0; returns rc. */
 int list_output(struct kernel_call *c, struct list *l, int rc, struct mu_err *err);
 
-/* Input i as an element's shape; a scalar -1 is one of unknown rank. */
+/* Reads input i as an element shape; a scalar -1 means an unknown rank. */
 int list_element_shape(const struct kernel_call *c, unsigned i, struct mu_pshape *out,
 		       struct mu_err *err);
-/* *a becomes the merged shape; fails if the shapes contradict. */
+/* Merges b into *a; fails if the shapes are incompatible. */
 int list_merge_shape(struct mu_pshape *a, const struct mu_pshape *b, struct mu_err *err);
 struct mu_pshape list_pshape(const struct mu_shape *s);
-/* The shape of elements: what input i asks for, the list declares, and the first of those at these
- * places (NULL: all) has. */
+/* Computes the shape of the elements.  Merges the shape in input i, the list's shape, and the shape
+ * of the first set element at `indices` (NULL: of all). */
 int list_whole_shape(const struct kernel_call *c, unsigned i, const struct list *l,
-		     const struct mu_tensor *at, struct mu_shape *out, struct mu_err *err);
+		     const struct mu_tensor *indices, struct mu_shape *out, struct mu_err *err);
 int list_check_item(const struct list *l, const struct mu_tensor *t, struct mu_err *err);
 
 #endif

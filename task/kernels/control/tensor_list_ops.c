@@ -9,7 +9,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static int tensor_list_make(struct kernel_call *c, bool reserve, struct mu_err *err)
 {
@@ -26,7 +26,7 @@ static int tensor_list_make(struct kernel_call *c, bool reserve, struct mu_err *
 				  "most %d, but got %lld",
 				  MAX_LIST, (long long)n);
 	struct list *l = list_new(type, &shape, reserve ? n : 0);
-	l->most = reserve ? -1 : n;
+	l->max_elements = reserve ? -1 : n;
 	return list_output(c, l, 0, err);
 }
 
@@ -97,7 +97,7 @@ static int tensor_list_split(struct kernel_call *c, struct mu_err *err)
 	return list_output(c, l, rc, err);
 }
 
-/* ---- changing ---- */
+/* ---- modification ---- */
 
 static int push_back(struct kernel_call *c, struct mu_err *err)
 {
@@ -106,7 +106,7 @@ static int push_back(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(list_get_mutable(c, &l, err));
 	if (!(rc = list_check_item(l, kernel_in(c, 1), err)) &&
-	    ((l->most >= 0 && l->n >= l->most) || l->n >= MAX_LIST))
+	    ((l->max_elements >= 0 && l->n >= l->max_elements) || l->n >= MAX_LIST))
 		rc = mu_invalid(err, "Tried to push item into a full list list size: %lld",
 				(long long)l->n);
 	if (!rc) {
@@ -154,7 +154,7 @@ static bool is_same_pshape(const struct mu_pshape *a, const struct mu_pshape *b)
 	       (a->rank <= 0 || memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0);
 }
 
-/* The elements of two lists in one; of tensors of lists, one by one. */
+/* Concatenates two lists; of two tensors of lists, each list with its counterpart. */
 static int concat_lists(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
@@ -277,8 +277,8 @@ static int tensor_list_resize(struct kernel_call *c, struct mu_err *err)
 	return list_output(c, l, rc, err);
 }
 
-/* Rows of `values` to the places that `indices` name.  grows: the list may get longer. */
-static int put_rows(struct kernel_call *c, struct list *l, bool grows,
+/* Sets the elements at `indices` to the rows of `values`.  may_grow: they may be beyond the end. */
+static int put_rows(struct kernel_call *c, struct list *l, bool may_grow,
 		    const struct mu_tensor *values, const struct mu_tensor *indices,
 		    struct mu_err *err)
 {
@@ -295,7 +295,7 @@ static int put_rows(struct kernel_call *c, struct list *l, bool grows,
 		if (at < 0 || at >= MAX_LIST)
 			return mu_invalid(err,
 					  "Indices in TensorListScatter must all be non-negative.");
-		if (at >= l->n && !grows)
+		if (at >= l->n && !may_grow)
 			return mu_invalid(err,
 					  "TensorListScatter: Trying to scatter at index %lld in "
 					  "list with size %lld",
@@ -335,7 +335,7 @@ static int tensor_list_scatter(struct kernel_call *c, struct mu_err *err)
 	return list_output(c, l, put_rows(c, l, n < 0, kernel_in(c, 0), kernel_in(c, 1), err), err);
 }
 
-/* ---- reading ---- */
+/* ---- access ---- */
 
 static int length(struct kernel_call *c, struct mu_err *err)
 {
@@ -363,22 +363,22 @@ static int tensor_list_shape_of(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-struct held_tensors { /* elements that are held while they are put together */
+struct element_refs { /* elements that are to be joined */
 	struct mu_tensor *items;
 	int64_t n;
 };
 
-static void pile_free(struct held_tensors *p)
+static void element_refs_free(struct element_refs *p)
 {
 	for (int64_t i = 0; i < p->n; i++)
 		mu_tensor_unref(&p->items[i]);
 	free(p->items);
 }
 
-/* Elements at these places (NULL: all, in order), each of this shape or not set. */
-static int list_collect(struct kernel_call *c, const struct list *l, const struct mu_tensor *at,
-			const struct mu_shape *each, int64_t n, struct held_tensors *p,
-			struct mu_err *err)
+/* Collects the elements at `indices` (NULL: all).  Each has this shape or is not set. */
+static int list_collect(struct kernel_call *c, const struct list *l,
+			const struct mu_tensor *indices, const struct mu_shape *shape, int64_t n,
+			struct element_refs *p, struct mu_err *err)
 {
 	int rc = 0;
 
@@ -387,7 +387,7 @@ static int list_collect(struct kernel_call *c, const struct list *l, const struc
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld elements",
 			       (long long)n);
 	for (; p->n < n && !rc; p->n += !rc) {
-		int64_t i = at ? mu_tensor_int(at, p->n) : p->n;
+		int64_t i = indices ? mu_tensor_int(indices, p->n) : p->n;
 		if (i < 0 || i >= l->n)
 			return mu_invalid(err,
 					  "Index %lld out o range; list only has %lld elements.",
@@ -395,29 +395,29 @@ static int list_collect(struct kernel_call *c, const struct list *l, const struc
 		const struct mu_tensor *t = &l->items[i];
 		if (!mu_tensor_is_set(t))
 			continue;
-		if (!mu_shape_eq(&t->shape, each))
+		if (!mu_shape_eq(&t->shape, shape))
 			return mu_invalid(
 			    err, "Tried to stack list which contains tensors of shapes %s and %s",
-			    mu_shape_str(&t->shape), mu_shape_str(each));
+			    mu_shape_str(&t->shape), mu_shape_str(shape));
 		rc = move_to_device(c, t, &p->items[p->n], err);
 	}
 	return rc;
 }
 
-/* The same as the rows of one tensor. */
+/* Outputs the elements at `indices` (NULL: all) as the rows of one tensor. */
 static int stack_rows(struct kernel_call *c, const struct list *l, unsigned shape_in,
-		      const struct mu_tensor *at, struct mu_err *err)
+		      const struct mu_tensor *indices, struct mu_err *err)
 {
-	__attribute__((cleanup(pile_free))) struct held_tensors p = {0};
-	int64_t n = at ? at->shape.count : l->n;
-	struct mu_shape each, all = mu_shape_vec(n);
+	__attribute__((cleanup(element_refs_free))) struct element_refs p = {0};
+	int64_t n = indices ? indices->shape.count : l->n;
+	struct mu_shape element, all = mu_shape_vec(n);
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(list_whole_shape(c, shape_in, l, at, &each, err));
-	MU_RETURN_IF_ERROR(mu_shape_append(&all, each.rank, each.dim, err));
-	MU_RETURN_IF_ERROR(list_collect(c, l, at, &each, n, &p, err));
+	MU_RETURN_IF_ERROR(list_whole_shape(c, shape_in, l, indices, &element, err));
+	MU_RETURN_IF_ERROR(mu_shape_append(&all, element.rank, element.dim, err));
+	MU_RETURN_IF_ERROR(list_collect(c, l, indices, &element, n, &p, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, l->type, &all, &out, err));
-	return move_join(out, p.items, n, each.count, err);
+	return move_join(out, p.items, n, element.count, err);
 }
 
 static int stack(struct kernel_call *c, struct mu_err *err)
@@ -442,7 +442,7 @@ static int tensor_list_gather(struct kernel_call *c, struct mu_err *err)
 	return stack_rows(c, l, 2, kernel_in(c, 1), err);
 }
 
-/* The older op has the shape as an attribute. */
+/* TensorListConcat has the shape as an attribute. */
 static int attr_shape(const struct kernel_call *c, struct mu_pshape *out, struct mu_err *err)
 {
 	const struct mu_attr *a = mu_node_attr(c->node, "element_shape");
@@ -453,25 +453,24 @@ static int attr_shape(const struct kernel_call *c, struct mu_pshape *out, struct
 
 /* The shapes of the elements, which may differ in their first dimension. */
 struct concat {
-	struct mu_pshape rest; /* its first dimension is the common one of all elements, or -1 */
-	const struct mu_tensor
-	    *leading; /* first dimensions of elements that are not set, or NULL */
-	int64_t rows;
-	bool has_unset; /* elements */
+	struct mu_pshape element; /* first dimension -1: differs between elements, or unknown */
+	const struct mu_tensor *leading_dims; /* of elements that are not set, or NULL */
+	int64_t n_rows;                       /* of all elements */
+	bool has_unset;                       /* elements */
 };
 
 /* The first dimension of element i. */
 static int concat_rows(const struct concat *k, const struct list *l, int64_t i, int64_t *out,
 		       struct mu_err *err)
 {
-	int64_t n_leading = k->leading ? k->leading->shape.count : 0;
+	int64_t n_leading = k->leading_dims ? k->leading_dims->shape.count : 0;
 
 	if (mu_tensor_is_set(&l->items[i]))
 		*out = l->items[i].shape.dim[0];
 	else if (i < n_leading)
-		*out = mu_tensor_int(k->leading, i);
-	else if (k->rest.dim[0] >= 0)
-		*out = k->rest.dim[0];
+		*out = mu_tensor_int(k->leading_dims, i);
+	else if (k->element.dim[0] >= 0)
+		*out = k->element.dim[0];
 	else
 		return mu_invalid(err,
 				  "List contains uninitialized tensor at index %lld but "
@@ -482,10 +481,10 @@ static int concat_rows(const struct concat *k, const struct list *l, int64_t i, 
 		   : 0;
 }
 
-/* Finds what the elements have in common with the shape that is asked for. */
+/* Merges the shapes of the elements into k->element and adds up their rows. */
 static int concat_shapes(struct concat *k, const struct list *l, struct mu_err *err)
 {
-	bool any = false;
+	bool has_set = false;
 
 	for (int64_t i = 0; i < l->n; i++) {
 		struct mu_pshape have = list_pshape(&l->items[i].shape);
@@ -494,19 +493,19 @@ static int concat_shapes(struct concat *k, const struct list *l, struct mu_err *
 			continue;
 		}
 		MU_RETURN_IF_ERROR(need_rows(&l->items[i], err));
-		if (!any && k->rest.rank < 0)
-			k->rest = have;
-		else if (k->rest.rank > 0 && k->rest.dim[0] != have.dim[0])
-			k->rest.dim[0] = any ? -1 : have.dim[0];
-		any = true;
+		if (!has_set && k->element.rank < 0)
+			k->element = have;
+		else if (k->element.rank > 0 && k->element.dim[0] != have.dim[0])
+			k->element.dim[0] = has_set ? -1 : have.dim[0];
+		has_set = true;
 		have.dim[0] = -1;
-		MU_RETURN_IF_ERROR(list_merge_shape(&k->rest, &have, err));
+		MU_RETURN_IF_ERROR(list_merge_shape(&k->element, &have, err));
 	}
-	if (k->rest.rank < 1)
+	if (k->element.rank < 1)
 		return mu_invalid(err, "Concat requires elements to be at least vectors, found "
 				       "scalars instead or an empty list without a shape.");
-	for (int d = 1; d < k->rest.rank; d++)
-		if (k->rest.dim[d] < 0)
+	for (int d = 1; d < k->element.rank; d++)
+		if (k->element.dim[d] < 0)
 			return mu_invalid(err,
 					  "%s but element_shape_except_first_dim_ is not fully "
 					  "defined",
@@ -517,29 +516,29 @@ static int concat_shapes(struct concat *k, const struct list *l, struct mu_err *
 	for (int64_t i = 0; i < l->n; i++) {
 		int64_t n;
 		MU_RETURN_IF_ERROR(concat_rows(k, l, i, &n, err));
-		if (__builtin_add_overflow(k->rows, n, &k->rows))
+		if (__builtin_add_overflow(k->n_rows, n, &k->n_rows))
 			return mu_invalid(err, "too many rows");
 	}
 	return 0;
 }
 
-/* Elements one behind the other along their first dimension, and how long each is.  Those that are
- * not set are zeros. */
+/* Joins the elements along their first dimension and outputs the length of each.  Unset elements
+ * are zeros. */
 static int tensor_list_concat(struct kernel_call *c, struct mu_err *err)
 {
-	struct concat k = {.leading = c->n_in > 2 ? kernel_in(c, 2) : NULL};
+	struct concat k = {.leading_dims = c->n_in > 2 ? kernel_in(c, 2) : NULL};
 	const struct list *l;
 	struct mu_tensor *out, *lengths;
 	struct mu_shape s;
 	int64_t at = 0, n, row;
 
 	MU_RETURN_IF_ERROR(list_get(c, &l, err));
-	MU_RETURN_IF_ERROR(c->n_in > 1 ? list_element_shape(c, 1, &k.rest, err)
-				       : attr_shape(c, &k.rest, err));
-	MU_RETURN_IF_ERROR(list_merge_shape(&k.rest, &l->shape, err));
+	MU_RETURN_IF_ERROR(c->n_in > 1 ? list_element_shape(c, 1, &k.element, err)
+				       : attr_shape(c, &k.element, err));
+	MU_RETURN_IF_ERROR(list_merge_shape(&k.element, &l->shape, err));
 	MU_RETURN_IF_ERROR(concat_shapes(&k, l, err));
-	struct mu_pshape all = k.rest;
-	all.dim[0] = k.rows;
+	struct mu_pshape all = k.element;
+	all.dim[0] = k.n_rows;
 	MU_RETURN_IF_ERROR(mu_shape_set(&s, all.rank, all.dim, err));
 	row = mu_shape_product(&s, 1, s.rank);
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, l->type, &s, &out, err));

@@ -83,14 +83,14 @@ static int tensor_map_zeros(const struct mu_object *o, struct mu_object **out, s
 	return 0;
 }
 
-/* All keys of both; the values of common keys are added. */
+/* The result has the keys of both maps; the values of common keys are added. */
 static int tensor_map_add(const struct mu_object *a, const struct mu_object *b,
 			  struct mu_object **out, struct mu_err *err)
 {
 	struct tensor_map *m = tensor_map_copy(MU_CONTAINER(a, const struct tensor_map, object));
-	const struct tensor_map *more = MU_CONTAINER(b, const struct tensor_map, object);
+	const struct tensor_map *other = MU_CONTAINER(b, const struct tensor_map, object);
 
-	mu_map_each (&more->entries, s) {
+	mu_map_each (&other->entries, s) {
 		const struct map_entry *y = s->value;
 		struct map_entry *x = mu_map_get_n(&m->entries, s->key, s->len);
 		struct mu_tensor sum;
@@ -112,9 +112,9 @@ static int tensor_map_add(const struct mu_object *a, const struct mu_object *b,
 	return 0;
 }
 
-/* ---- the ops ---- */
+/* ---- ops ---- */
 
-/* Input 0's map and the bytes of the key, input 1. */
+/* Returns input 0's map and, unless `bytes` is NULL, the bytes of the key in input 1. */
 static int map_in(const struct kernel_call *c, struct tensor_map **out, struct mu_buf *bytes,
 		  struct mu_err *err)
 {
@@ -153,7 +153,8 @@ static int find_entry(const struct kernel_call *c, const char *verb, struct tens
 	return mu_invalid(err, "Trying to %s. Could not find key \"%s\".", verb, key.data);
 }
 
-/* The map of input 0 for writing, if nothing else refers to it, else a copy; a new reference. */
+/* Returns m, the map of input 0, if nothing else refers to it, else a copy.  The result is a new
+ * reference. */
 static struct tensor_map *map_writable(struct kernel_call *c, struct tensor_map *m)
 {
 	if (!variant_is_sole(c, 0))
@@ -228,7 +229,7 @@ static int map_stack_keys(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype type = args_attr_type(c->node, "key_dtype", MU_FLOAT);
 	struct mu_tensor *out = NULL;
-	const struct mu_shape *each = NULL;
+	const struct mu_shape *key_shape = NULL;
 	struct tensor_map *m;
 	int64_t at = 0;
 
@@ -238,17 +239,18 @@ static int map_stack_keys(struct kernel_call *c, struct mu_err *err)
 	mu_map_each (&m->entries, s) {
 		const struct mu_tensor *key = &((const struct map_entry *)s->value)->key;
 		struct mu_shape all = mu_shape_vec((int64_t)m->entries.count);
-		if (!each) {
-			each = &key->shape;
-			MU_RETURN_IF_ERROR(mu_shape_append(&all, each->rank, each->dim, err));
+		if (!key_shape) {
+			key_shape = &key->shape;
+			MU_RETURN_IF_ERROR(
+			    mu_shape_append(&all, key_shape->rank, key_shape->dim, err));
 			MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &all, &out, err));
 		}
 		if (key->dtype != type)
 			return mu_invalid(err, "Key does not match requested dtype.");
-		if (!mu_shape_eq(&key->shape, each))
+		if (!mu_shape_eq(&key->shape, key_shape))
 			return mu_invalid(err, "Keys must all have the same shape.");
-		elems_copy(type, out->data, at, key->data, 0, each->count);
-		at += each->count;
+		elems_copy(type, out->data, at, key->data, 0, key_shape->count);
+		at += key_shape->count;
 	}
 	return 0;
 }

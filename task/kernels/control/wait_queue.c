@@ -73,7 +73,7 @@ static struct waiter *wait_queue_serve(struct wait_queue *q)
 	return done;
 }
 
-/* With the lock, after w was removed from its queue. */
+/* Called with the lock, after w was removed from its queue. */
 static void fail_waiter(struct waiter *w, enum mu_code code, const char *why)
 {
 	w->state = WAITER_DONE;
@@ -83,7 +83,7 @@ static void fail_waiter(struct waiter *w, enum mu_code code, const char *why)
 		w->undo(w);
 }
 
-/* Without the lock: tells the executor, and the cancellation that it is too late. */
+/* Unregisters the cancellation of the calls and finishes them.  Called without the lock. */
 static void finish_all(struct waiter *done)
 {
 	for (struct waiter *w = done, *next; w; w = next) {
@@ -108,24 +108,24 @@ static void wait_queue_cancelled(void *arg)
 	struct waiter *done = NULL;
 
 	pthread_mutex_lock(&q->lock);
-	bool ours = w->state == WAITER_NEW || w->state == WAITER_WAITING;
-	bool linked = w->state == WAITER_WAITING;
-	if (ours)
+	bool is_pending = w->state == WAITER_NEW || w->state == WAITER_WAITING;
+	bool is_waiting = w->state == WAITER_WAITING;
+	if (is_pending)
 		w->state = WAITER_CANCELLED;
-	for (int i = 0; linked && i < WAIT_KINDS; i++)
+	for (int i = 0; is_waiting && i < WAIT_KINDS; i++)
 		unlink_from(q, i, w);
-	if (linked && w->undo)
+	if (is_waiting && w->undo)
 		w->undo(w);
-	if (linked)
+	if (is_waiting)
 		done = wait_queue_serve(q);
 	pthread_mutex_unlock(&q->lock);
 	finish_all(done);
-	if (ours) {
+	if (is_pending) {
 		struct mu_err err;
 		mu_fail(&err, MU_CANCELLED, "%s operation was cancelled", w->what);
 		kernel_finish(w->c, &err);
 	}
-	if (linked)
+	if (is_waiting)
 		waiter_drop(w); /* the queue's reference */
 	waiter_drop(w);
 }
@@ -143,8 +143,8 @@ void wait_queue_add(struct waiter *w, int kind)
 		return;
 	}
 	pthread_mutex_lock(&q->lock);
-	bool late = w->state == WAITER_CANCELLED;
-	if (!late) {
+	bool is_cancelled = w->state == WAITER_CANCELLED;
+	if (!is_cancelled) {
 		w->state = WAITER_WAITING;
 		link_last(q, kind, w);
 		done = wait_queue_serve(q);
@@ -155,7 +155,7 @@ void wait_queue_add(struct waiter *w, int kind)
 		done = w;
 	}
 	pthread_mutex_unlock(&q->lock);
-	if (late)
+	if (is_cancelled)
 		waiter_drop(w);
 	finish_all(done);
 }

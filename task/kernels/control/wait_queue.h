@@ -4,8 +4,8 @@
  *
  * `try` of a waiter runs with the lock held.  When it returns true, the waiter leaves its queue,
  * and its call is finished once the lock is released.  Only the head of a queue is tried, so calls
- * are served in the order they came; calls that peek block no others.  A waiter has two owners
- * until it ends, the queue and the step's cancellation; the last of them frees it.
+ * are served in the order of their arrival; calls that peek do not block others.  A waiter has two
+ * owners until it ends, the queue and the step's cancellation; the last of them frees it.
  */
 #ifndef MU_TASK_KERNELS_CONTROL_WAIT_QUEUE_H
 #define MU_TASK_KERNELS_CONTROL_WAIT_QUEUE_H
@@ -23,14 +23,14 @@ struct waiter {
 	struct kernel_call *c;
 	struct wait_queue *waiters;
 	struct resource *owner; /* a reference to the resource that the wait queue is part of */
-	const char *what;       /* "Dequeue": for the error when it is cancelled */
+	const char *what;       /* the operation in error messages, such as "Dequeue" */
 	/* Called with the lock.  Returns true when the call has ended, with err set if it failed.
 	 * A call that has done a part of its work sets `made_progress`, so that the other queues
 	 * are tried again. */
 	bool (*try)(struct waiter *w);
 	bool made_progress;
-	/* (optional) Called without the lock when try has ended the wait without an error, in place
-	 * of kernel_finish: the call goes on, w does not. */
+	/* (optional) Called without the lock, instead of kernel_finish, when try has ended the wait
+	 * without an error.  The call continues; w is freed afterwards. */
 	void (*resume)(struct waiter *w);
 	void (*undo)(struct waiter *w); /* (optional) with the lock, when it is cancelled */
 	void (*free)(struct waiter *w);
@@ -49,10 +49,10 @@ struct wait_queue {
 
 void wait_queue_init(struct wait_queue *q);
 void wait_queue_fini(struct wait_queue *q);
-/* Starts the wait of w, whose call c, queue `waiters`, owner (its reference is taken), what, try
- * and free are set. */
+/* Starts the wait of w.  The caller has set c, waiters, owner, what, try and free.  Takes the
+ * reference to the owner. */
 void wait_queue_add(struct waiter *w, int kind);
-/* Makes a change under the lock, then serves the calls that it allows to go on. */
+/* Calls `change` with the lock, then serves the calls that can complete now. */
 void wait_queue_update(struct wait_queue *q, void (*change)(void *arg), void *arg);
 /* Fails all calls that wait in the queue of this kind: "<what> '<name of the owner>' <why>". */
 void wait_queue_fail(struct wait_queue *q, int kind, enum mu_code code, const char *why);
