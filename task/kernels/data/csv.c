@@ -85,7 +85,7 @@ static int check_csv(struct dataset *d, struct mu_err *err)
 	if (delim.len != 1)
 		return mu_invalid(err, "field_delim should be only 1 char");
 	k->dataset = true;
-	k->most = d->n_out;
+	k->max_fields = d->n_out;
 	k->delim = *delim.data;
 	k->quotes = MU_DATA(bool, &d->params[QUOTES])[0];
 	k->na = elems_span(&d->params[NA], 0);

@@ -7,7 +7,7 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 
-/* A string vector as NUL-terminated copies in an arena. */
+/* Copies the strings of an input into an arena, with a NUL after each. */
 static int string_list(const struct kernel_call *c, unsigned i, struct mu_arena *a, char ***out,
 		       unsigned *n, struct mu_err *err)
 {
@@ -35,7 +35,7 @@ static void request_fini(struct request *r)
 }
 #define REQUEST_AUTO __attribute__((cleanup(request_fini))) struct request
 
-/* The three inputs that saving and restoring share. */
+/* Reads the inputs of SaveV2 and RestoreV2: prefix, tensor_names and shape_and_slices. */
 static int read_request(const struct kernel_call *c, unsigned tensors, struct request *r,
 			struct mu_err *err)
 {
@@ -72,7 +72,7 @@ static int save_v2(struct kernel_call *c, struct mu_err *err)
 	return mu_bundle_finish(w, err);
 }
 
-/* Save and SaveSlices: everything in one file of the V1 format. */
+/* Save and SaveSlices: write all tensors to one file of the V1 format. */
 static int save_v1_format(struct kernel_call *c, struct mu_err *err)
 {
 	bool sliced = strcmp(c->node->op, "SaveSlices") == 0;
@@ -93,16 +93,16 @@ static int save_v1_format(struct kernel_call *c, struct mu_err *err)
 	struct mu_slice *slices = MU_ARENA_ARRAY(&r.arena, struct mu_slice, r.n);
 	for (unsigned i = 0; i < r.n; i++) {
 		const struct mu_tensor *t = kernel_in(c, first + i);
-		bool part = false;
+		bool is_slice = false;
 		if (sliced &&
-		    (rc = mu_slice_parse(&slices[i], &part, mu_span_of(r.slices[i]), err)))
+		    (rc = mu_slice_parse(&slices[i], &is_slice, mu_span_of(r.slices[i]), err)))
 			return mu_wrap(err, "shape_and_slice of '%s'", r.names[i]);
-		if (part && !mu_shape_eq(&slices[i].shape, &t->shape))
+		if (is_slice && !mu_shape_eq(&slices[i].shape, &t->shape))
 			return mu_invalid(err,
 					  "Slice in shape_and_slice specification does not match "
 					  "the shape of the tensor to save: %s, tensor: %s",
 					  r.slices[i], mu_shape_str(&t->shape));
-		items[i] = (struct mu_v1_format){r.names[i], part ? &slices[i] : NULL, t};
+		items[i] = (struct mu_v1_format){r.names[i], is_slice ? &slices[i] : NULL, t};
 	}
 	return mu_v1_format_write(r.prefix, items, r.n, err);
 }
@@ -120,7 +120,7 @@ static void source_fini(struct source *s)
 }
 #define SOURCE_AUTO __attribute__((cleanup(source_fini))) struct source
 
-/* Without an index file the prefix is a pattern of files in the V1 format. */
+/* Opens a checkpoint.  Without an index file, the prefix is a pattern of V1 files. */
 static int source_open(struct source *s, const char *prefix, struct mu_err *err)
 {
 	return mu_bundle_exists(prefix) ? mu_bundle_open(&s->bundle, prefix, err)
@@ -148,7 +148,7 @@ static void parallel_for(void *call, int64_t n, int64_t grain,
 	kernel_parallel(call, n, grain, body, arg);
 }
 
-/* Tensor i of the request as output i. */
+/* Reads tensor i of the request into output i. */
 static int output_restored(struct kernel_call *c, const struct source *s, const struct request *r,
 			   unsigned i, enum mu_dtype want, struct mu_err *err)
 {
@@ -185,11 +185,11 @@ static int restore_v2(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Restore and RestoreSlice: one tensor of the V1 format. */
+/* Restore and RestoreSlice: read one tensor of the V1 format. */
 static int restore_v1_format(struct kernel_call *c, struct mu_err *err)
 {
 	bool sliced = strcmp(c->node->op, "RestoreSlice") == 0;
-	char *whole[] = {""};
+	char *no_slice[] = {""};
 	SOURCE_AUTO s = {0};
 	REQUEST_AUTO r = {0};
 	unsigned n_slices = 1;
@@ -201,7 +201,7 @@ static int restore_v1_format(struct kernel_call *c, struct mu_err *err)
 	if (r.n != 1 || n_slices != 1)
 		return mu_invalid(err, "tensor_name and shape_and_slice are one string each");
 	if (!sliced)
-		r.slices = whole;
+		r.slices = no_slice;
 	MU_RETURN_IF_ERROR(mu_v1_format_open(&s.v1, r.prefix, err));
 	return output_restored(c, &s, &r, 0, args_attr_type(c->node, "dt", MU_DT_INVALID), err);
 }
@@ -220,7 +220,7 @@ static int merge_v2(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* ---- names of files ---- */
+/* ---- file names ---- */
 
 static int output_string(struct kernel_call *c, char *text, struct mu_err *err)
 {

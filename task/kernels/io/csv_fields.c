@@ -27,12 +27,12 @@ void csv_fields_fini(struct csv_fields *f)
 	free(f->list);
 }
 
-/* A quoted field from *p (behind its quote) to behind the closing one. */
+/* Reads a quoted field from *p, after its opening quote, and sets *p after the closing quote. */
 static int read_quoted(struct mu_span in, size_t *p, const struct csv_columns *k,
 		       struct mu_buf *out, struct mu_err *err)
 {
 	size_t i = *p;
-	bool escaped = true; /* all quotes within the field */
+	bool all_escaped = true; /* the quotes within the field */
 
 	for (;; i++) {
 		bool quote = i < in.len && in.data[i] == '"';
@@ -46,19 +46,19 @@ static int read_quoted(struct mu_span in, size_t *p, const struct csv_columns *k
 			return mu_invalid(
 			    err, "Quoted field has to end with quote followed by delim or end");
 		if (quote && in.data[i + 1] != '"')
-			escaped = false;
+			all_escaped = false;
 		else if (quote)
 			i++;
 		mu_buf_putc(out, in.data[i]);
 	}
 	*p = i + 1;
-	return escaped
+	return all_escaped
 		   ? 0
 		   : mu_invalid(err, "Quote inside a string has to be escaped by another quote");
 }
 
-static int csv_fields_plain(struct mu_span in, size_t *p, const struct csv_columns *k,
-			    struct mu_buf *out, struct mu_err *err)
+static int read_unquoted(struct mu_span in, size_t *p, const struct csv_columns *k,
+			 struct mu_buf *out, struct mu_err *err)
 {
 	size_t i = *p;
 
@@ -76,27 +76,28 @@ int csv_split(struct mu_span in, const struct csv_columns *k, struct csv_fields 
 {
 	size_t p = 0;
 	int64_t column = 0;
-	int chosen = 0, rc;
+	int n_listed = 0, rc;
 
 	f->n = 0;
 	if (!in.len && !k->dataset)
 		return 0;
 	for (;; p++, column++) {
-		bool named = chosen < k->n_select && k->select[chosen] == column;
-		bool skipped = k->n_select && named == k->exclude;
+		bool is_listed = n_listed < k->n_select && k->select[n_listed] == column;
+		bool is_skipped = k->n_select && is_listed == k->exclude;
 		struct mu_buf *b = add_field(f);
 		if (k->quotes && p < in.len && in.data[p] == '"') {
 			p++;
 			rc = read_quoted(in, &p, k, b, err);
 		} else {
-			rc = csv_fields_plain(in, &p, k, b, err);
+			rc = read_unquoted(in, &p, k, b, err);
 		}
 		if (rc)
 			return rc;
-		if (k->dataset && !skipped && f->n > k->most)
-			return mu_invalid(err, "Expect %u fields but have more in record", k->most);
-		chosen += named;
-		f->n -= skipped;
+		if (k->dataset && !is_skipped && f->n > k->max_fields)
+			return mu_invalid(err, "Expect %u fields but have more in record",
+					  k->max_fields);
+		n_listed += is_listed;
+		f->n -= is_skipped;
 		if (p >= in.len)
 			return 0;
 	}
@@ -109,7 +110,7 @@ static int shown_length(struct mu_span text)
 }
 
 int csv_store(const struct csv_fields *f, const struct csv_columns *k, unsigned i,
-	      const struct mu_tensor *otherwise, struct mu_tensor *out, int64_t at,
+	      const struct mu_tensor *default_value, struct mu_tensor *out, int64_t at,
 	      struct mu_err *err)
 {
 	struct mu_span text = mu_buf_span(&f->list[i]);
@@ -118,10 +119,10 @@ int csv_store(const struct csv_fields *f, const struct csv_columns *k, unsigned 
 	if (!k->dataset)
 		snprintf(record, sizeof record, "record %lld", (long long)at);
 	if (!text.len || mu_span_eq(text, k->na)) {
-		if (!otherwise->shape.count)
+		if (!default_value->shape.count)
 			return mu_invalid(err, "Field %u is required but missing in %s!", i,
 					  record);
-		elems_copy(out->dtype, out->data, at, otherwise->data, 0, 1);
+		elems_copy(out->dtype, out->data, at, default_value->data, 0, 1);
 	} else if (out->dtype == MU_STRING) {
 		mu_string_set(&MU_DATA(struct mu_string, out)[at], text.data, text.len);
 	} else if (!text_number(text, out->dtype, out->data, at)) {

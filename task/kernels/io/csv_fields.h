@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of CSV as fields, the way TensorFlow reads them: quotes only around whole fields, "" within
- * them one quote, spaces kept. */
+/* Splits CSV lines into fields by TensorFlow's rules: quotes enclose whole fields, "" within them
+ * is one quote, spaces are part of the field. */
 #ifndef MU_TASK_KERNELS_IO_CSV_FIELDS_H
 #define MU_TASK_KERNELS_IO_CSV_FIELDS_H
 
@@ -11,15 +11,14 @@ enum { CSV_MAX_COLUMNS = 4096 };
 struct csv_columns {
 	char delim;
 	bool quotes;
-	bool exclude;  /* the listed columns are those to skip */
-	bool dataset;  /* of a CSVDataset: an empty line is one empty field, and errors have other
-			  texts */
-	unsigned most; /* in a dataset: fields of a record */
+	bool exclude; /* `select` lists the columns to skip */
+	bool dataset; /* CSVDataset: an empty line is one empty field; errors have other texts */
+	unsigned max_fields; /* in a dataset: fields of a record */
 	struct mu_span na;
-	int n_select; /* 0: all count */
+	int n_select; /* 0: all columns */
 	int64_t select[CSV_MAX_COLUMNS];
 };
-/* The columns named rise from 0 up. */
+/* Checks that `select` is strictly increasing and not negative. */
 int csv_check_columns(const struct csv_columns *k, struct mu_err *err);
 
 struct csv_fields {
@@ -27,12 +26,13 @@ struct csv_fields {
 	unsigned n, cap;
 };
 void csv_fields_fini(struct csv_fields *f);
-/* The fields of a line that count. */
+/* Splits a line into its selected fields. */
 int csv_split(struct mu_span line, const struct csv_columns *k, struct csv_fields *f,
 	      struct mu_err *err);
-/* Field i as element `at` of out, or the one element of `otherwise` where it says nothing. */
+/* Stores field i as element `at` of out.  An empty or NA field is the element of default_value; it
+ * is an error if default_value has none. */
 int csv_store(const struct csv_fields *f, const struct csv_columns *k, unsigned i,
-	      const struct mu_tensor *otherwise, struct mu_tensor *out, int64_t at,
+	      const struct mu_tensor *default_value, struct mu_tensor *out, int64_t at,
 	      struct mu_err *err);
 
 #endif

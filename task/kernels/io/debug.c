@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ops of TensorFlow's debugger (tfdbg), which a worker adds to a graph with watched tensors
- * (task/worker/debug_nodes.c).  An uninitialised variable reaches them as a reference. */
+ * (task/worker/debug_nodes.c).  Their input is a reference if a variable is not initialised. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ enum {
 
 /* ---- events ---- */
 
-/* The values that a debug node publishes. */
+/* A value that a debug node publishes, with its names. */
 struct publication {
 	const struct kernel_call *call;
 	const struct value *value;
@@ -47,7 +47,7 @@ struct chunk {
 	unsigned index, n;
 };
 
-/* Writes a TensorProto; without elements for a variable that is not initialised. */
+/* Writes a TensorProto; it has no elements if the variable is not initialised. */
 static void put_value(struct mu_buf *b, const struct value *v, const struct chunk *part)
 {
 	enum mu_dtype type = v->ref ? v->ref->dtype : v->tensor.dtype;
@@ -104,8 +104,8 @@ static void put_event(struct mu_buf *b, const struct publication *p, const struc
 
 /* ---- chunks ---- */
 
-/* The size that is divided into chunks, in bytes or strings; 0 for other types, which have one
- * chunk. */
+/* The size of a value in bytes or strings, for its division into chunks.  0: a type that is sent in
+ * one chunk. */
 static size_t divisible_size(const struct value *v)
 {
 	if (v->ref)
@@ -199,7 +199,7 @@ static int publish_at_all(const struct publication *p, const struct mu_attr *url
 {
 	MU_AUTO_BUF errors = {0};
 	unsigned failed = 0;
-	struct mu_err why;
+	struct mu_err publish_err;
 
 	for (unsigned i = 0; i < urls->n; i++) {
 		MU_AUTO_FREE char *url = mu_xstrndup(urls->ss[i].data, urls->ss[i].len);
@@ -207,9 +207,9 @@ static int publish_at_all(const struct publication *p, const struct mu_attr *url
 
 		if (!sink)
 			return mu_fail(err, MU_INTERNAL, "Invalid debug target URL: %s", url);
-		if (publish_at(p, sink, url, &why)) {
+		if (publish_at(p, sink, url, &publish_err)) {
 			failed++;
-			mu_buf_printf(&errors, " %s;", why.msg);
+			mu_buf_printf(&errors, " %s;", publish_err.msg);
 		}
 	}
 	if (!failed)
@@ -275,15 +275,16 @@ struct numeric_summary {
 	double min, max, mean, variance;
 };
 
-static double bound_attr(const struct kernel_call *c, const char *name, double otherwise)
+static double bound_attr(const struct kernel_call *c, const char *name, double default_value)
 {
-	double x = args_attr_float(c->node, name, (float)otherwise);
+	double x = args_attr_float(c->node, name, (float)default_value);
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
 
-	return t == MU_FLOAT || t == MU_DOUBLE ? x : trunc(x); /* as the elements' type */
+	return t == MU_FLOAT || t == MU_DOUBLE ? x : trunc(x); /* converted to T */
 }
 
-/* Elements beyond a finite bound count as infinite, but not for the minimum and the others. */
+/* Counts elements beyond a bound as infinite.  The minimum, maximum, mean and variance include all
+ * finite elements. */
 static void summarize(const struct kernel_call *c, const double *x, int64_t n,
 		      struct numeric_summary *s)
 {
@@ -374,15 +375,16 @@ static int prepare_watch(const struct mu_node *n, struct runtime *rt, void **sta
 static int prepare_numbers(const struct mu_node *n, struct runtime *rt, void **state,
 			   struct mu_err *err)
 {
-	static const enum mu_dtype both[] = {MU_FLOAT, MU_DOUBLE, MU_INT8,   MU_INT16,  MU_INT32,
-					     MU_INT64, MU_UINT8,  MU_UINT16, MU_UINT32, MU_UINT64};
+	static const enum mu_dtype common_types[] = {MU_FLOAT,  MU_DOUBLE, MU_INT8,  MU_INT16,
+						     MU_INT32,  MU_INT64,  MU_UINT8, MU_UINT16,
+						     MU_UINT32, MU_UINT64};
 	bool summary = strcmp(n->op, "DebugNumericSummary") == 0;
 	enum mu_dtype t = args_attr_type(n, "T", MU_FLOAT);
-	bool known = summary ? t == MU_BOOL : mu_dtype_is_16_bit_float(t);
+	bool is_supported = summary ? t == MU_BOOL : mu_dtype_is_16_bit_float(t);
 
-	for (unsigned i = 0; i < MU_COUNT(both); i++)
-		known |= both[i] == t;
-	if (!known)
+	for (unsigned i = 0; i < MU_COUNT(common_types); i++)
+		is_supported |= common_types[i] == t;
+	if (!is_supported)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", n->op,
 			       mu_dtype_name(t));
 	return prepare_watch(n, rt, state, err);
@@ -418,21 +420,21 @@ static void debug_start(struct kernel_call *c)
 {
 	const struct mu_attr *urls = mu_node_attr(c->node, "debug_urls");
 	struct mu_offload *offload = c->runtime->debug_streams.offload;
-	bool waits = false;
+	bool has_stream = false;
 
 	for (unsigned i = 0; offload && urls && i < urls->n; i++) {
 		MU_AUTO_FREE char *url = mu_xstrndup(urls->ss[i].data, urls->ss[i].len);
 		const struct debug_sink *sink = debug_sink_find(url);
 
-		waits |= sink && sink->is_stream;
+		has_stream |= sink && sink->is_stream;
 	}
-	if (waits)
+	if (has_stream)
 		mu_offload_run(offload, run_and_finish, c);
 	else
 		run_and_finish(c);
 }
 
-/* ---- tfdbg v2: numbers of a tensor in the layout of a mode ---- */
+/* ---- DebugNumericSummaryV2 ---- */
 
 enum tensor_debug_mode {
 	CURT_HEALTH = 2,
@@ -443,7 +445,8 @@ enum tensor_debug_mode {
 };
 enum { SHAPE_DIMS = 6 };
 
-/* Writes the numbers of a mode; returns how many, 0 for a mode that TensorFlow lacks too. */
+/* Writes the numbers in the layout of a mode.  Returns their count; 0 if TensorFlow does not have
+ * the mode either. */
 static int put_debug_numbers(enum tensor_debug_mode mode, int64_t id, const struct mu_tensor *t,
 			     const struct numeric_summary *s, double *out)
 {
@@ -452,7 +455,7 @@ static int put_debug_numbers(enum tensor_debug_mode mode, int64_t id, const stru
 	const double concise[] = {(double)id, n, s->negative_infinity, s->positive_infinity,
 				  s->nan};
 	const double full[] = {
-	    (double)id, -1, /* no number of a device */
+	    (double)id, -1, /* no device id */
 	    type,       rank,        n,       s->negative_infinity, s->positive_infinity,
 	    s->nan,     s->negative, s->zero, s->positive};
 

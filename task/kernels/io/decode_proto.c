@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Serialized messages to tensors, and back: DecodeProto and EncodeProto. */
+/* DecodeProtoV2 and EncodeProto: convert serialized messages to tensors, and back. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
@@ -59,7 +59,7 @@ static int decoder_prepare(const struct mu_node *n, struct runtime *rt, void **s
 	return rc;
 }
 
-/* The values of one message: counted, or also written to row `row` of the outputs. */
+/* The state of reading one message: counts its values, and writes them to row `row` of `out`. */
 struct row {
 	const struct proto_schema *schema;
 	int32_t *count;         /* of each field */
@@ -99,12 +99,12 @@ static void add_value(void *arg, unsigned k, const struct proto_value *v)
 {
 	struct row *r = arg;
 	const struct proto_field *f = &r->schema->field[k];
-	struct proto_value otherwise = default_of(f);
+	struct proto_value default_value = default_of(f);
 
 	if (r->out) {
 		const struct mu_shape *s = &r->out[k]->shape;
 		put_value(r->out[k], r->row * s->dim[s->rank - 1] + (f->repeated ? r->count[k] : 0),
-			  f, v ? v : &otherwise);
+			  f, v ? v : &default_value);
 	}
 	if (!f->repeated)
 		r->count[k] = 1;
@@ -127,7 +127,7 @@ static int count_values(struct kernel_call *c, const struct decoder *d, int32_t 
 	return 0;
 }
 
-/* Output k + 1: a row for each message, as long as the longest and at least one value. */
+/* Allocates output k + 1: a row for each message, with the most values of a message, at least 1. */
 static int make_values(struct kernel_call *c, unsigned k, unsigned n, const int32_t *sizes,
 		       struct mu_tensor **out, struct mu_err *err)
 {
@@ -178,7 +178,7 @@ static int decode_proto(struct kernel_call *c, struct mu_err *err)
 
 struct encoder {
 	struct decoder base;
-	unsigned order[]; /* the fields by their number */
+	unsigned order[]; /* indices of the fields, sorted by field number */
 };
 
 static int encoder_read(struct encoder *e, const struct mu_node *n, struct mu_err *err)
@@ -220,7 +220,7 @@ static int encoder_prepare(const struct mu_node *n, struct runtime *rt, void **s
 	return rc;
 }
 
-/* The number in an element, as the wire format has it. */
+/* Converts an element to the number of the wire format. */
 static uint64_t number_at(const struct mu_tensor *t, int64_t at, const struct proto_type *type)
 {
 	uint64_t v = 0;
@@ -247,7 +247,7 @@ static void put_number(struct mu_buf *b, unsigned wire, uint64_t v)
 		mu_buf_put(b, &v, wire == MU_PB_FIXED32 ? 4 : 8);
 }
 
-/* Values from..to of an input as one field of a message. */
+/* Writes the values from..to of an input as a field of a message. */
 static void put_field(struct mu_buf *b, const struct proto_field *f, const struct mu_tensor *t,
 		      int64_t from, int64_t to)
 {

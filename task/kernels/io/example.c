@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers may come packed (one field of bytes) or one field each, or mixed: both readings of a
- * list, counting and taking, go through next_value. */
+/* The numbers of a list are packed (one field of bytes), or one field each, or mixed.  The count
+ * and the copy of a list both use next_value. */
 #include "task/kernels/io/example.h"
 
 struct list_reader {
@@ -19,9 +19,9 @@ static bool next_packed(struct list_reader *c, struct value *v)
 
 	if (c->type == MU_INT64)
 		return mu_pb_varint(&c->packed, &v->number);
-	bool there = mu_pb_fixed32(&c->packed, &bits);
+	bool is_valid = mu_pb_fixed32(&c->packed, &bits);
 	v->number = bits;
-	return there;
+	return is_valid;
 }
 
 static bool next_value(struct list_reader *c, struct value *v)
@@ -65,7 +65,7 @@ static bool read_feature(struct mu_span feature, struct example_list *out)
 	return !m.bad && !c.list.bad && !c.packed.bad;
 }
 
-/* The entries of a map<string, message>, field 1. */
+/* Calls `each` for the entries of a map<string, message> in field 1. */
 typedef bool map_entry(void *arg, struct mu_span key, struct mu_span value);
 static bool read_map(struct mu_span map, map_entry *each, void *arg)
 {
@@ -113,7 +113,7 @@ static bool pass_rows(void *arg, struct mu_span key, struct mu_span value)
 	return true;
 }
 
-/* A message whose first fields are maps. */
+/* Reads a message whose fields 1 to n are maps. */
 static bool read_maps(struct mu_span message, map_entry *const *maps, unsigned n, void *arg)
 {
 	struct mu_pb m = mu_pb_of(message);

@@ -164,11 +164,11 @@ static int features_output_sparse(const struct features *f, const struct feature
 		total += s->lists[i].count;
 		longest = s->lists[i].count > longest ? s->lists[i].count : longest;
 	}
-	struct mu_shape flat = mu_shape_vec(total), sides = mu_shape_vec(cols), pairs;
-	MU_RETURN_IF_ERROR(mu_shape_set(&pairs, 2, (int64_t[]){total, cols}, err));
-	MU_RETURN_IF_ERROR(mu_tensor_new(indices, MU_INT64, &pairs, err));
+	struct mu_shape flat = mu_shape_vec(total), dims_shape = mu_shape_vec(cols), index_shape;
+	MU_RETURN_IF_ERROR(mu_shape_set(&index_shape, 2, (int64_t[]){total, cols}, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(indices, MU_INT64, &index_shape, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(values, s->type, &flat, err));
-	MU_RETURN_IF_ERROR(mu_tensor_new(shape, MU_INT64, &sides, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(shape, MU_INT64, &dims_shape, err));
 	int64_t *to = indices->data;
 	for (int64_t i = 0; i < f->examples; i++) {
 		example_values(&s->lists[i], values, at);
@@ -206,13 +206,13 @@ static int features_output_ragged(const struct features *f, const struct feature
 
 	for (int64_t i = 0; i < f->examples; i++)
 		total += s->lists[i].count;
-	struct mu_shape flat = mu_shape_vec(total), none = mu_shape_vec(0);
+	struct mu_shape flat = mu_shape_vec(total), empty_shape = mu_shape_vec(0);
 	enum mu_dtype t = f->splits->types[s->at];
 	MU_RETURN_IF_ERROR(mu_tensor_new(values, s->type, &flat, err));
 	MU_RETURN_IF_ERROR(features_splits(splits, t, f->single ? -1 : f->examples, total, err));
 	if (f->single && !f->one_split) {
 		mu_tensor_unref(splits);
-		MU_RETURN_IF_ERROR(mu_tensor_new(splits, t, &none, err));
+		MU_RETURN_IF_ERROR(mu_tensor_new(splits, t, &empty_shape, err));
 	}
 	for (int64_t i = 0; i <= f->examples; i++) {
 		if (!f->single)
@@ -225,19 +225,19 @@ static int features_output_ragged(const struct features *f, const struct feature
 	return 0;
 }
 
-/* As the lists of an Example are called. */
+/* The name of the list type in TensorFlow's messages. */
 static const char *values_name(enum mu_dtype t)
 {
 	return t == MU_STRING ? "bytes" : mu_dtype_name(t);
 }
 
-/* The shape of a dense feature's output, and how many elements one example has in it. */
+/* The shape of the output of a dense feature, and the number of elements of an example. */
 static int features_dense_shape(const struct features *f, const struct feature_slot *s,
-				bool *variable_length, struct mu_shape *out, int64_t *each,
-				struct mu_err *err)
+				bool *variable_length, struct mu_shape *out,
+				int64_t *example_elements, struct mu_err *err)
 {
 	const struct mu_pshape *want = &f->shapes->shapes[s->at];
-	struct mu_shape one = mu_shape_scalar();
+	struct mu_shape example_shape = mu_shape_scalar();
 	int64_t longest = 0;
 	int rc = 0;
 
@@ -247,23 +247,24 @@ static int features_dense_shape(const struct features *f, const struct feature_s
 			 ? mu_invalid(
 			       err, "dense_shapes[%u] is not known beyond its first dimension: %s",
 			       s->at, mu_pshape_str(want))
-			 : mu_shape_push(&one, want->dim[i], err);
+			 : mu_shape_push(&example_shape, want->dim[i], err);
 	if (rc || want->rank < 0)
 		return rc ? rc : mu_invalid(err, "dense_shapes[%u] is not known", s->at);
 	for (int64_t i = 0; *variable_length && i < f->examples; i++) {
 		int64_t n = s->lists[i].count;
-		if (n && (!one.count || n % one.count))
+		if (n && (!example_shape.count || n % example_shape.count))
 			return feature_fail(
 			    f, s, i, err,
 			    "Number of %s values is not a multiple of stride length. Saw "
 			    "%lld values but output shape is: %s",
 			    values_name(s->type), (long long)n, mu_pshape_str(want));
-		longest = n && n / one.count > longest ? n / one.count : longest;
+		longest =
+		    n && n / example_shape.count > longest ? n / example_shape.count : longest;
 	}
-	const int64_t before[] = {f->examples, longest};
-	*each = *variable_length ? longest * one.count : one.count;
-	return mu_shape_splice(out, &one, 0, 0, !f->single + *variable_length, before + f->single,
-			       err);
+	const int64_t leading_dims[] = {f->examples, longest};
+	*example_elements = *variable_length ? longest * example_shape.count : example_shape.count;
+	return mu_shape_splice(out, &example_shape, 0, 0, !f->single + *variable_length,
+			       leading_dims + f->single, err);
 }
 
 static int check_default(const struct features *f, const struct feature_slot *s,
@@ -305,26 +306,29 @@ static int features_output_dense(const struct features *f, const struct feature_
 {
 	const struct mu_tensor *default_value = f->defaults[s->at];
 	struct mu_shape shape;
-	int64_t each = 0;
+	int64_t example_elements = 0;
 	bool variable_length = false;
 
 	out += 3 * f->n[FEATURE_SPARSE] + s->at;
-	MU_RETURN_IF_ERROR(features_dense_shape(f, s, &variable_length, &shape, &each, err));
+	MU_RETURN_IF_ERROR(
+	    features_dense_shape(f, s, &variable_length, &shape, &example_elements, err));
 	MU_RETURN_IF_ERROR(check_default(f, s, default_value, variable_length, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(out, s->type, &shape, err));
 	for (int64_t i = 0; i < f->examples; i++) {
 		const struct example_list *l = &s->lists[i];
-		int64_t at = i * each, n = l->count;
-		if (l->type != MU_DT_INVALID && (variable_length || n == each))
+		int64_t at = i * example_elements, n = l->count;
+		if (l->type != MU_DT_INVALID && (variable_length || n == example_elements))
 			example_values(l, out, at);
 		if (variable_length)
-			for (; n < each; n++)
+			for (; n < example_elements; n++)
 				elems_copy(s->type, out->data, at + n, default_value->data, 0, 1);
-		else if (l->type == MU_DT_INVALID && default_value->shape.count == each && each)
-			elems_copy(s->type, out->data, at, default_value->data, 0, each);
+		else if (l->type == MU_DT_INVALID &&
+			 default_value->shape.count == example_elements && example_elements)
+			elems_copy(s->type, out->data, at, default_value->data, 0,
+				   example_elements);
 		else if (l->type == MU_DT_INVALID)
 			return fail_missing_feature(f, s, i, err);
-		else if (n != each)
+		else if (n != example_elements)
 			return f->single
 				   ? feature_fail(f, s, i, err, "Can't parse serialized Example.")
 				   : feature_fail(

@@ -29,15 +29,15 @@ struct features {
 	struct feature_slot *slots;
 	struct example_list *lists;
 	unsigned n[FEATURE_KINDS], n_slots;
-	const struct mu_attr *shapes, *splits; /* borrowed: of dense ones, of ragged ones */
+	const struct mu_attr *shapes, *splits; /* borrowed: dense shapes, ragged split types */
 	const struct mu_tensor **defaults;     /* borrowed: default value of each dense feature */
 	int64_t examples, current;
-	bool single;                   /* one example without a batch around it */
-	const struct mu_tensor *names; /* of the examples of a batch, for errors; or NULL */
+	bool single;                   /* one example without a batch dimension */
+	const struct mu_tensor *names; /* of the examples, for errors; or NULL */
 	/* With `single`: row splits of ragged features are the scalar 0, not an empty vector. */
 	bool one_split;
 };
-/* Puts "Name: NAME, " of example i, with which errors begin. */
+/* Appends "Name: NAME, " of example i: the prefix of error messages. */
 void features_put_name(struct mu_buf *b, const struct features *f, int64_t i);
 void features_init(struct features *f);
 void features_fini(struct features *f);
@@ -62,10 +62,10 @@ int features_begin(struct features *f, int64_t examples, struct mu_err *err);
 void features_add_value(void *arg, struct mu_span key, const struct example_list *list);
 /* Checks that the values recorded for example `current` have the requested types. */
 int features_check(const struct features *f, struct mu_err *err);
-/* Makes all output tensors. On failure the caller releases those that are set. */
+/* Creates all output tensors. On failure the caller releases those that are set. */
 int features_make_outputs(const struct features *f, struct mu_tensor *out, struct mu_err *err);
 
-/* Makes the row splits of n rows: n + 1 numbers of int32 or int64; n < 0: one zero. */
+/* Allocates the row splits of n rows: n + 1 zeros of int32 or int64; n < 0: a scalar 0. */
 int features_splits(struct mu_tensor *out, enum mu_dtype t, int64_t n, int64_t values,
 		    struct mu_err *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ReadFile, WriteFile, MatchingFiles, ImmutableConst; and DecodeRaw, which reads numbers from
- * bytes. */
+/* ReadFile, WriteFile, MatchingFiles and ImmutableConst; DecodeRaw and DecodePaddedRaw, which
+ * convert bytes to numbers. */
 #include <string.h>
 
 #include "lib/io/folders.h"
@@ -71,7 +71,7 @@ static int matching_files(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
-	glob_t found = {0};
+	glob_t matches = {0};
 	int rc = 0;
 
 	if (in->shape.rank > 1)
@@ -81,14 +81,14 @@ static int matching_files(struct kernel_call *c, struct mu_err *err)
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
 		MU_AUTO_FREE char *pattern = mu_xstrndup(s.data, s.len);
-		rc = mu_match_files(&found, pattern, err);
+		rc = mu_match_files(&matches, pattern, err);
 	}
-	struct mu_shape shape = mu_shape_vec((int64_t)found.gl_pathc);
+	struct mu_shape shape = mu_shape_vec((int64_t)matches.gl_pathc);
 	if (!rc && !(rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
-		for (size_t i = 0; i < found.gl_pathc; i++)
-			mu_string_set(&MU_DATA(struct mu_string, out)[i], found.gl_pathv[i],
-				      strlen(found.gl_pathv[i]));
-	globfree(&found);
+		for (size_t i = 0; i < matches.gl_pathc; i++)
+			mu_string_set(&MU_DATA(struct mu_string, out)[i], matches.gl_pathv[i],
+				      strlen(matches.gl_pathv[i]));
+	globfree(&matches);
 	return rc;
 }
 
@@ -102,15 +102,15 @@ static void swap_bytes(char *p, size_t bytes, size_t size)
 		}
 }
 
-/* Bytes of the numbers of an element. */
+/* The size of a number; a complex element has two. */
 static size_t number_size(enum mu_dtype t)
 {
 	return mu_dtype_size(mu_dtype_part(t));
 }
 
-/* Decodes the first `each` bytes of every string as elements of out_type. Shorter strings are
+/* Decodes the first `length` bytes of every string as elements of out_type. Shorter strings are
  * padded with zeros. */
-static int file_decode(struct kernel_call *c, size_t each, struct mu_err *err)
+static int file_decode(struct kernel_call *c, size_t length, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	enum mu_dtype t = args_attr_type(c->node, "out_type", MU_UINT8);
@@ -120,20 +120,20 @@ static int file_decode(struct kernel_call *c, size_t each, struct mu_err *err)
 
 	if (!size)
 		return args_no_kernel(c, t, err);
-	if (each % size)
+	if (length % size)
 		return mu_invalid(
 		    err, "Input to %s has length %zu that is not a multiple of %zu, the size of %s",
-		    c->node->op, each, size, mu_dtype_name(t));
-	MU_RETURN_IF_ERROR(mu_shape_push(&shape, (int64_t)(each / size), err));
+		    c->node->op, length, size, mu_dtype_name(t));
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, (int64_t)(length / size), err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &out, err));
-	for (int64_t i = 0; i < in->shape.count && each; i++) {
+	for (int64_t i = 0; i < in->shape.count && length; i++) {
 		struct mu_span s = elems_span(in, i);
-		char *to = (char *)out->data + (size_t)i * each;
-		size_t n = s.len < each ? s.len : each;
+		char *to = (char *)out->data + (size_t)i * length;
+		size_t n = s.len < length ? s.len : length;
 		memcpy(to, s.data, n);
-		memset(to + n, 0, each - n);
+		memset(to + n, 0, length - n);
 		if (!args_attr_bool(c->node, "little_endian", true))
-			swap_bytes(to, each, number_size(t));
+			swap_bytes(to, length, number_size(t));
 	}
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields are written in the order in which they come, repeated ones one by one: the bytes that
- * TensorFlow makes of the same text. */
+/* Writes the fields in the order of the text, and repeated fields unpacked, so that the bytes are
+ * those of TensorFlow. */
 #include "task/kernels/io/json_example.h"
 
 #include <math.h>
@@ -14,10 +14,10 @@
 static int put_bytes(struct mu_buf *out, const struct mu_doc_node *v, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
-	struct mu_err why;
+	struct mu_err ignored;
 
 	if (v->kind != MU_DOC_STRING ||
-	    base64_decode(&b, (struct mu_span){v->text, v->len}, true, &why))
+	    base64_decode(&b, (struct mu_span){v->text, v->len}, true, &ignored))
 		return mu_doc_invalid(v, err, "must be bytes in base64");
 	mu_pb_put_bytes(out, 1, mu_buf_span(&b));
 	return 0;
@@ -28,34 +28,34 @@ static int put_float(struct mu_buf *out, const struct mu_doc_node *v, struct mu_
 	static const struct {
 		const char *text;
 		float value;
-	} named[] = {{"NaN", NAN}, {"Infinity", INFINITY}, {"-Infinity", -INFINITY}};
+	} special[] = {{"NaN", NAN}, {"Infinity", INFINITY}, {"-Infinity", -INFINITY}};
 	double f = v->f;
-	bool good = v->kind == MU_DOC_INT || v->kind == MU_DOC_FLOAT;
+	bool is_valid = v->kind == MU_DOC_INT || v->kind == MU_DOC_FLOAT;
 
 	if (v->kind == MU_DOC_STRING)
-		good =
+		is_valid =
 		    text_number((struct mu_span){v->text, v->len}, MU_DOUBLE, &f, 0) && isfinite(f);
-	if (good && isfinite((float)f)) {
+	if (is_valid && isfinite((float)f)) {
 		mu_pb_put_float(out, 1, (float)f);
 		return 0;
 	}
-	for (size_t i = 0; i < MU_COUNT(named) && v->kind == MU_DOC_STRING; i++)
-		if (strcmp(named[i].text, v->text) == 0) {
-			mu_pb_put_float(out, 1, named[i].value);
+	for (size_t i = 0; i < MU_COUNT(special) && v->kind == MU_DOC_STRING; i++)
+		if (strcmp(special[i].text, v->text) == 0) {
+			mu_pb_put_float(out, 1, special[i].value);
 			return 0;
 		}
 	return mu_doc_invalid(v, err, "must be a float");
 }
 
-/* A number from 2^53 on is no INT: JSON readers with doubles, as ours, round it. */
+/* A number of 2^53 or more is not MU_DOC_INT, because the JSON parser rounds it to a double. */
 static int put_int(struct mu_buf *out, const struct mu_doc_node *v, struct mu_err *err)
 {
 	int64_t i = v->i;
-	bool good = v->kind == MU_DOC_INT;
+	bool is_valid = v->kind == MU_DOC_INT;
 
 	if (v->kind == MU_DOC_STRING)
-		good = text_number((struct mu_span){v->text, v->len}, MU_INT64, &i, 0);
-	if (!good)
+		is_valid = text_number((struct mu_span){v->text, v->len}, MU_INT64, &i, 0);
+	if (!is_valid)
 		return mu_doc_invalid(
 		    v, err, "must be an int64; write it as a string if it is 2^53 or more");
 	mu_pb_put_int(out, 1, i);
@@ -77,7 +77,7 @@ static int must_be_map(const struct mu_doc_node *n, struct mu_err *err)
 	return n->kind == MU_DOC_MAP ? 0 : mu_doc_invalid(n, err, "must be a message");
 }
 
-/* {"value": […]}, or one value alone. */
+/* Writes the list {"value": […]}, or {"value": …} with a single value. */
 static int put_list(struct mu_buf *out, const struct list_kind *kind,
 		    const struct mu_doc_node *list, struct mu_err *err)
 {
@@ -104,7 +104,7 @@ static int put_list(struct mu_buf *out, const struct list_kind *kind,
 static int put_feature(struct mu_buf *out, const struct mu_doc_node *feature, struct mu_err *err)
 {
 	int rc = must_be_map(feature, err);
-	bool any = false;
+	bool has_list = false;
 
 	if (rc)
 		return rc;
@@ -121,10 +121,10 @@ static int put_feature(struct mu_buf *out, const struct mu_doc_node *feature, st
 			return mu_doc_invalid(list, err, "no such field");
 		if (list->kind == MU_DOC_NULL)
 			continue;
-		if (any)
+		if (has_list)
 			return mu_doc_invalid(list, err,
 					      "a feature is of one kind, and has one already");
-		any = true;
+		has_list = true;
 		MU_RETURN_IF_ERROR(put_list(out, &kinds[k], list, err));
 	}
 	mu_pb_end(out, at);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tf.Example written as JSON, as protocol buffers are: names in either style, numbers as numbers
- * or strings, bytes in base64.
+/* Converts a tf.Example in the JSON format of protocol buffers: field names in camelCase or
+ * as in the proto file, numbers as numbers or strings, bytes in base64.
  *
- * Minus zero is zero, and whole numbers beyond 2^53 are rejected unless they are strings: both
- * would have lost something on their way here.
+ * -0 becomes 0.  Integers of 2^53 or more are rejected unless they are strings, because the JSON
+ * parser stores numbers as doubles.
  *
  *	{"features": {"feature": {"a": {"int64List": {"value": ["1", 2]}}, …}}}
  */

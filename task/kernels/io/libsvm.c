@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DecodeLibsvm: lines of a label and of features, `3 1:0.5 7:2`, as labels and a sparse tensor. */
+/* DecodeLibsvm: converts lines of a label and features (`3 1:0.5 7:2`) to labels and a sparse
+ * tensor. */
 #include <ctype.h>
 
 #include "task/kernels/engine/args.h"
@@ -7,7 +8,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/text/text_number.h"
 
-/* Takes the next word from the front of the text; false at its end. */
+/* Removes the next word from the front of the text; returns false at the end. */
 static bool next_word(struct mu_span *text, struct mu_span *word)
 {
 	while (text->len && isspace((unsigned char)*text->data)) {
@@ -28,15 +29,15 @@ static int read_feature(struct mu_span word, int64_t *index, struct mu_tensor *v
 			struct mu_err *err)
 {
 	const char *colon = memchr(word.data, ':', word.len);
-	int show = word.len < 100 ? (int)word.len : 100;
+	int shown_length = word.len < 100 ? (int)word.len : 100;
 
 	if (!colon)
-		return mu_invalid(err, "Invalid feature \"%.*s\"", show, word.data);
+		return mu_invalid(err, "Invalid feature \"%.*s\"", shown_length, word.data);
 	struct mu_span before = {word.data, (size_t)(colon - word.data)};
 	struct mu_span after = {colon + 1, word.len - before.len - 1};
 	if (!text_number(before, MU_INT64, index, 0) ||
 	    !text_number(after, values->dtype, values->data, at))
-		return mu_invalid(err, "Feature format incorrect: %.*s", show, word.data);
+		return mu_invalid(err, "Feature format incorrect: %.*s", shown_length, word.data);
 	return *index >= 0
 		   ? 0
 		   : mu_invalid(err, "Feature index should be >= 0, got %lld", (long long)*index);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ParseExample and its kin: records to tensors.  The three ops differ in where keys stand and
- * whether there is a batch. */
+/* ParseExample, ParseExampleV2 and ParseSingleExample: convert serialized Examples to tensors.  The
+ * ops differ in the source of the keys (attributes or inputs) and in the batch dimension. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -21,7 +21,7 @@ static int parse_example_request(struct kernel_call *c, struct features *f, enum
 static int read_batch_request(struct kernel_call *c, struct features *f, bool v2,
 			      unsigned *first_default, struct mu_err *err)
 {
-	unsigned given[FEATURE_KINDS] = {1, 1, 1}, n[FEATURE_KINDS] = {0}, at = 2;
+	unsigned key_inputs[FEATURE_KINDS] = {1, 1, 1}, n[FEATURE_KINDS] = {0}, at = 2;
 	const struct mu_span *keys[FEATURE_KINDS];
 
 	if (!v2) {
@@ -31,12 +31,13 @@ static int read_batch_request(struct kernel_call *c, struct features *f, bool v2
 			return mu_invalid(err, "Nsparse and Ndense are wrong");
 		if ((uint64_t)dense != mu_node_attr(c->node, "Tdense")->n)
 			return mu_invalid(err, "len(dense_keys) != len(dense_types)");
-		given[FEATURE_SPARSE] = (unsigned)sparse;
-		given[FEATURE_DENSE] = (unsigned)dense;
-		given[FEATURE_RAGGED] = 0;
+		key_inputs[FEATURE_SPARSE] = (unsigned)sparse;
+		key_inputs[FEATURE_DENSE] = (unsigned)dense;
+		key_inputs[FEATURE_RAGGED] = 0;
 	}
-	for (int k = 0; k < FEATURE_KINDS; at += given[k], k++)
-		MU_RETURN_IF_ERROR(features_read_keys(f, c, at, given[k], &keys[k], &n[k], err));
+	for (int k = 0; k < FEATURE_KINDS; at += key_inputs[k], k++)
+		MU_RETURN_IF_ERROR(
+		    features_read_keys(f, c, at, key_inputs[k], &keys[k], &n[k], err));
 	*first_default = at;
 	features_alloc(f, n[0] + n[1] + n[2]);
 	for (int k = 0; k < FEATURE_KINDS; k++)

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ParseSequenceExample and its kin: records of a context and of lists, to tensors.
+/* ParseSequenceExample, ParseSequenceExampleV2 and ParseSingleSequenceExample: convert serialized
+ * SequenceExamples to tensors.
  *
- * The context is what ParseExample reads (io/features.h).  A list that is asked for is a slot
- * too: its rows stay where they lie in the message, and are gone through once to be checked and
- * counted and once to be given.  The ops differ in where keys stand and whether there is a batch.
+ * features.c parses the context as it parses the features of an Example.  A requested feature list
+ * is a slot too.  Its rows stay in the serialized message.  A first scan checks and counts them, a
+ * second scan fills the outputs.  The ops differ in the source of the keys (attributes or inputs)
+ * and in the batch dimension.
  */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/io/features.h"
 
-/* The values of one example for a slot. */
+/* The feature list of one example for a slot. */
 struct list {
 	struct mu_span rows;
-	bool there;
-	int64_t n, values, longest; /* rows; values in all, and in the longest */
+	bool is_present;
+	int64_t n, values, longest; /* rows; values of all rows; values of the longest row */
 };
 
 struct list_slot {
 	struct mu_span key;
 	enum feature_kind kind;
 	enum mu_dtype type;
-	unsigned at;
-	bool missing_allowed; /* a dense one that is not there is empty */
+	unsigned at;          /* index among the slots of this kind */
+	bool missing_allowed; /* a missing list is empty, not an error */
 	struct list_slot *next;
-	struct list *of; /* one for each example */
+	struct list *lists; /* one for each example */
 };
 
 struct sequence {
@@ -32,9 +34,10 @@ struct sequence {
 	struct mu_map by_key;
 	struct list_slot *slots;
 	struct list *lists;
-	unsigned n[FEATURE_KINDS], n_slots, first; /* output */
+	unsigned n[FEATURE_KINDS], n_slots;
+	unsigned first_output; /* of the list slots */
 	const struct mu_attr *shapes, *splits;
-	bool lengths; /* dense lists' are given too */
+	bool has_lengths; /* dense lists have an output of lengths */
 };
 
 static void sequence_fini(struct sequence *q)
@@ -47,9 +50,9 @@ static void sequence_fini(struct sequence *q)
 
 /* ---- attributes and inputs ---- */
 
-enum { OF_CONTEXT, OF_LISTS, PARTS };
-/* The attributes of each part and kind: types, keys where they are attributes, how many there are
- * where that is one. */
+enum { PART_CONTEXT, PART_LISTS, PARTS };
+/* The attributes of each part and kind: the types, the keys and the number of keys.  NULL: the op
+ * has no such attribute. */
 static const struct {
 	const char *types, *keys, *number;
 } names[PARTS][FEATURE_KINDS] = {
@@ -67,7 +70,7 @@ struct keys {
 };
 struct request {
 	struct keys keys[PARTS][FEATURE_KINDS];
-	unsigned first_default; /* input */
+	unsigned first_default; /* input index */
 };
 
 /* True if the op allows a list of this key to be missing. */
@@ -76,12 +79,12 @@ typedef bool missing_allowed_fn(const struct kernel_call *c, struct mu_span key,
 static int request_lists(struct kernel_call *c, struct sequence *q, const struct request *a,
 			 missing_allowed_fn *missing_allowed, struct mu_err *err)
 {
-	const struct keys *lists = a->keys[OF_LISTS];
+	const struct keys *lists = a->keys[PART_LISTS];
 
 	q->slots = MU_ARENA_ARRAY(&q->context.arena, struct list_slot,
 				  lists[0].n + lists[1].n + lists[2].n + 1);
 	for (int kind = 0; kind < FEATURE_KINDS; kind++) {
-		const struct mu_attr *types = mu_node_attr(c->node, names[OF_LISTS][kind].types);
+		const struct mu_attr *types = mu_node_attr(c->node, names[PART_LISTS][kind].types);
 		q->n[kind] = lists[kind].n;
 		for (unsigned i = 0; i < lists[kind].n; i++) {
 			struct list_slot *s = &q->slots[q->n_slots++];
@@ -120,25 +123,26 @@ static int parse_sequence_request(struct kernel_call *c, struct sequence *q,
 				  const struct request *a, missing_allowed_fn *missing_allowed,
 				  struct mu_err *err)
 {
-	const struct keys *context = a->keys[OF_CONTEXT];
+	const struct keys *context = a->keys[PART_CONTEXT];
 	struct features *f = &q->context;
 	int rc = check_counts(c, a, err);
 
 	features_alloc(f, context[0].n + context[1].n + context[2].n);
 	for (int kind = 0; kind < FEATURE_KINDS && !rc; kind++)
-		rc = features_add_slots(f, (enum feature_kind)kind, context[kind].k,
-					context[kind].n, names[OF_CONTEXT][kind].types,
-					mu_node_attr(c->node, names[OF_CONTEXT][kind].types), err);
+		rc =
+		    features_add_slots(f, (enum feature_kind)kind, context[kind].k, context[kind].n,
+				       names[PART_CONTEXT][kind].types,
+				       mu_node_attr(c->node, names[PART_CONTEXT][kind].types), err);
 	if (rc || (rc = request_lists(c, q, a, missing_allowed, err)))
 		return rc;
 	f->shapes = mu_node_attr(c->node, "context_dense_shapes");
 	f->splits = mu_node_attr(c->node, "context_ragged_split_types");
 	q->shapes = mu_node_attr(c->node, "feature_list_dense_shapes");
 	q->splits = mu_node_attr(c->node, "feature_list_ragged_split_types");
-	q->first = features_count_outputs(f);
+	q->first_output = features_count_outputs(f);
 	unsigned dense = q->n[FEATURE_DENSE], ragged = q->n[FEATURE_RAGGED];
-	if (c->n_out !=
-		q->first + 3 * q->n[FEATURE_SPARSE] + (q->lengths ? 2 : 1) * dense + 3 * ragged ||
+	if (c->n_out != q->first_output + 3 * q->n[FEATURE_SPARSE] +
+			    (q->has_lengths ? 2 : 1) * dense + 3 * ragged ||
 	    (q->shapes ? q->shapes->n : 0) < dense || /* more are accepted, as in TensorFlow */
 	    (f->shapes ? f->shapes->n : 0) < f->n[FEATURE_DENSE] ||
 	    (ragged && (!q->splits || q->splits->n != ragged)) ||
@@ -157,26 +161,26 @@ static void record_list(void *arg, struct mu_span key, struct mu_span rows)
 	struct sequence *q = arg;
 
 	for (struct list_slot *s = mu_map_get_n(&q->by_key, key.data, key.len); s; s = s->next)
-		s->of[q->context.current] = (struct list){.rows = rows, .there = true};
+		s->lists[q->context.current] = (struct list){.rows = rows, .is_present = true};
 }
 
 static int count_rows(const struct sequence *q, struct list_slot *s, int64_t example,
 		      struct mu_err *err)
 {
 	MU_AUTO_BUF name = {0};
-	struct list *l = &s->of[example];
+	struct list *l = &s->lists[example];
 	struct mu_pb rows = mu_pb_of(l->rows);
 	struct example_list row;
 
 	features_put_name(&name, &q->context, example);
-	if (!l->there && !s->missing_allowed)
+	if (!l->is_present && !s->missing_allowed)
 		return mu_invalid(err,
 				  "%sFeature list '%.*s' is required but could not be found.  Did "
 				  "you mean to include it in "
 				  "feature_list_dense_missing_assumed_empty or "
 				  "feature_list_dense_defaults?",
 				  name.data, (int)s->key.len, s->key.data);
-	while (l->there && example_row(&rows, &row)) {
+	while (l->is_present && example_row(&rows, &row)) {
 		if (row.type != MU_DT_INVALID && row.type != s->type)
 			return mu_invalid(err,
 					  "%sFeature list: %.*s, Index: %lld.  Data types don't "
@@ -205,7 +209,7 @@ static int sequence_read_all(struct kernel_call *c, struct sequence *q, struct m
 			       "no memory for %lld examples of %u lists", (long long)f->examples,
 			       q->n_slots);
 	for (unsigned i = 0; i < q->n_slots; i++)
-		q->slots[i].of = q->lists + (int64_t)i * f->examples;
+		q->slots[i].lists = q->lists + (int64_t)i * f->examples;
 	for (f->current = 0; f->current < f->examples && !rc; f->current++) {
 		struct mu_span m = elems_span(in, f->current);
 		if (!example_read_sequence(m, features_add_value, f, record_list, q))
@@ -218,19 +222,20 @@ static int sequence_read_all(struct kernel_call *c, struct sequence *q, struct m
 	return rc;
 }
 
-/* ---- giving ---- */
+/* ---- output tensors ---- */
 
-/* All examples' sums, and the longest of each. */
+/* The totals of a slot: the most rows of an example, all values, and the most values of a row.
+ * *rows: the rows of all examples. */
 static struct list sum_lists(const struct sequence *q, const struct list_slot *s, int64_t *rows)
 {
 	struct list sum = {0};
 
 	*rows = 0;
 	for (int64_t i = 0; i < q->context.examples; i++) {
-		*rows += s->of[i].n;
-		sum.values += s->of[i].values;
-		sum.n = s->of[i].n > sum.n ? s->of[i].n : sum.n;
-		sum.longest = s->of[i].longest > sum.longest ? s->of[i].longest : sum.longest;
+		*rows += s->lists[i].n;
+		sum.values += s->lists[i].values;
+		sum.n = s->lists[i].n > sum.n ? s->lists[i].n : sum.n;
+		sum.longest = s->lists[i].longest > sum.longest ? s->lists[i].longest : sum.longest;
 	}
 	return sum;
 }
@@ -238,23 +243,23 @@ static struct list sum_lists(const struct sequence *q, const struct list_slot *s
 static int output_sparse(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
 			 struct mu_err *err)
 {
-	struct mu_tensor *indices = &out[q->first + s->at],
+	struct mu_tensor *indices = &out[q->first_output + s->at],
 			 *values = indices + q->n[FEATURE_SPARSE],
 			 *shape = values + q->n[FEATURE_SPARSE];
 	int cols = q->context.single ? 2 : 3;
-	int64_t rows, at = 0, sides[3];
-	const struct list all = sum_lists(q, s, &rows);
-	struct mu_shape flat = mu_shape_vec(all.values), vec = mu_shape_vec(cols), places;
+	int64_t rows, at = 0, dims[3];
+	const struct list total = sum_lists(q, s, &rows);
+	struct mu_shape flat = mu_shape_vec(total.values), vec = mu_shape_vec(cols), index_shape;
 
-	MU_RETURN_IF_ERROR(mu_shape_set(&places, 2, (int64_t[]){all.values, cols}, err));
-	MU_RETURN_IF_ERROR(mu_tensor_new(indices, MU_INT64, &places, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&index_shape, 2, (int64_t[]){total.values, cols}, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(indices, MU_INT64, &index_shape, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(values, s->type, &flat, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(shape, MU_INT64, &vec, err));
 	int64_t *to = indices->data;
 	for (int64_t i = 0; i < q->context.examples; i++) {
-		struct mu_pb m = mu_pb_of(s->of[i].rows);
+		struct mu_pb m = mu_pb_of(s->lists[i].rows);
 		struct example_list row;
-		for (int64_t r = 0; r < s->of[i].n && example_row(&m, &row); r++) {
+		for (int64_t r = 0; r < s->lists[i].n && example_row(&m, &row); r++) {
 			example_values(&row, values, at);
 			at += row.count;
 			for (int64_t k = 0; k < row.count; k++, to += cols)
@@ -262,10 +267,10 @@ static int output_sparse(const struct sequence *q, const struct list_slot *s, st
 				       (size_t)cols * sizeof *to);
 		}
 	}
-	sides[0] = q->context.examples;
-	sides[1] = all.n;
-	sides[2] = all.longest;
-	memcpy(shape->data, sides + (3 - cols), (size_t)cols * sizeof *sides);
+	dims[0] = q->context.examples;
+	dims[1] = total.n;
+	dims[2] = total.longest;
+	memcpy(shape->data, dims + (3 - cols), (size_t)cols * sizeof *dims);
 	return 0;
 }
 
@@ -277,16 +282,16 @@ static int output_lengths(const struct sequence *q, const struct list_slot *s,
 
 	MU_RETURN_IF_ERROR(mu_tensor_new(out, MU_INT64, &vec, err));
 	for (int64_t i = 0; i < vec.count; i++)
-		MU_DATA(int64_t, out)[i] = s->of[i].n;
+		MU_DATA(int64_t, out)[i] = s->lists[i].n;
 	return 0;
 }
 
-/* The shape of all examples' lists, and how many elements a row of one has. */
+/* The shape of the output of a dense slot, and the number of elements of a row. */
 static int dense_shape(const struct sequence *q, const struct list_slot *s, int64_t longest,
-		       struct mu_shape *out, int64_t *each, struct mu_err *err)
+		       struct mu_shape *out, int64_t *row_elements, struct mu_err *err)
 {
 	const struct mu_pshape *want = &q->shapes->shapes[s->at];
-	const int64_t before[] = {q->context.examples, longest};
+	const int64_t leading_dims[] = {q->context.examples, longest};
 	struct mu_shape row;
 
 	if (want->rank < 0)
@@ -296,27 +301,27 @@ static int dense_shape(const struct sequence *q, const struct list_slot *s, int6
 			return mu_invalid(err, "feature_list_dense_shapes[%u] is not known: %s",
 					  s->at, mu_pshape_str(want));
 	MU_RETURN_IF_ERROR(mu_shape_set(&row, want->rank, want->dim, err));
-	*each = row.count;
-	return mu_shape_splice(out, &row, 0, 0, 2 - q->context.single, before + q->context.single,
-			       err);
+	*row_elements = row.count;
+	return mu_shape_splice(out, &row, 0, 0, 2 - q->context.single,
+			       leading_dims + q->context.single, err);
 }
 
 static int output_dense(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
 			struct mu_err *err)
 {
-	int64_t rows, each = 0;
-	const struct list all = sum_lists(q, s, &rows);
+	int64_t rows, row_elements = 0;
+	const struct list total = sum_lists(q, s, &rows);
 	struct mu_shape shape;
 
-	out += q->first + 3 * q->n[FEATURE_SPARSE] + s->at;
-	MU_RETURN_IF_ERROR(dense_shape(q, s, all.n, &shape, &each, err));
+	out += q->first_output + 3 * q->n[FEATURE_SPARSE] + s->at;
+	MU_RETURN_IF_ERROR(dense_shape(q, s, total.n, &shape, &row_elements, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(out, s->type, &shape, err));
 	elems_zero(s->type, out->data, 0, shape.count);
 	for (int64_t i = 0; i < q->context.examples; i++) {
-		struct mu_pb m = mu_pb_of(s->of[i].rows);
+		struct mu_pb m = mu_pb_of(s->lists[i].rows);
 		struct example_list row;
-		for (int64_t r = 0; r < s->of[i].n && example_row(&m, &row); r++) {
-			if (row.count != each) {
+		for (int64_t r = 0; r < s->lists[i].n && example_row(&m, &row); r++) {
+			if (row.count != row_elements) {
 				MU_AUTO_BUF name = {0};
 
 				features_put_name(&name, &q->context, i);
@@ -327,38 +332,38 @@ static int output_dense(const struct sequence *q, const struct list_slot *s, str
 				    name.data, (int)s->key.len, s->key.data, (long long)r,
 				    (long long)row.count, mu_pshape_str(&q->shapes->shapes[s->at]));
 			}
-			example_values(&row, out, (i * all.n + r) * each);
+			example_values(&row, out, (i * total.n + r) * row_elements);
 		}
 	}
-	return q->lengths ? output_lengths(q, s, out + q->n[FEATURE_DENSE], err) : 0;
+	return q->has_lengths ? output_lengths(q, s, out + q->n[FEATURE_DENSE], err) : 0;
 }
 
 static int output_ragged(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
 			 struct mu_err *err)
 {
 	struct mu_tensor *values =
-	    &out[q->first + 3 * q->n[FEATURE_SPARSE] + 2 * q->n[FEATURE_DENSE] + s->at];
+	    &out[q->first_output + 3 * q->n[FEATURE_SPARSE] + 2 * q->n[FEATURE_DENSE] + s->at];
 	struct mu_tensor *outer = values + q->n[FEATURE_RAGGED],
 			 *inner = outer + q->n[FEATURE_RAGGED];
 	enum mu_dtype t = q->splits->types[s->at];
-	int64_t rows, at = 0, ended = 0, n = q->context.examples;
-	const struct list all = sum_lists(q, s, &rows);
-	struct mu_shape flat = mu_shape_vec(all.values);
+	int64_t rows, at = 0, n_rows = 0, n = q->context.examples;
+	const struct list total = sum_lists(q, s, &rows);
+	struct mu_shape flat = mu_shape_vec(total.values);
 
 	MU_RETURN_IF_ERROR(mu_tensor_new(values, s->type, &flat, err));
 	MU_RETURN_IF_ERROR(features_splits(outer, t, q->context.single ? -1 : n, rows, err));
-	MU_RETURN_IF_ERROR(features_splits(inner, t, rows, all.values, err));
+	MU_RETURN_IF_ERROR(features_splits(inner, t, rows, total.values, err));
 	for (int64_t i = 0; i <= n; i++) {
 		if (!q->context.single)
-			mu_tensor_set_int(outer, i, ended);
+			mu_tensor_set_int(outer, i, n_rows);
 		if (i == n)
 			break;
-		struct mu_pb m = mu_pb_of(s->of[i].rows);
+		struct mu_pb m = mu_pb_of(s->lists[i].rows);
 		struct example_list row;
-		for (int64_t r = 0; r < s->of[i].n && example_row(&m, &row); r++) {
+		for (int64_t r = 0; r < s->lists[i].n && example_row(&m, &row); r++) {
 			example_values(&row, values, at);
 			at += row.count;
-			mu_tensor_set_int(inner, ++ended, at);
+			mu_tensor_set_int(inner, ++n_rows, at);
 		}
 	}
 	return 0;
@@ -366,20 +371,20 @@ static int output_ragged(const struct sequence *q, const struct list_slot *s, st
 
 static int output_lists(const struct sequence *q, struct mu_tensor *out, struct mu_err *err)
 {
-	static int (*const give[FEATURE_KINDS])(const struct sequence *, const struct list_slot *,
-						struct mu_tensor *, struct mu_err *) = {
-	    [FEATURE_SPARSE] = output_sparse,
-	    [FEATURE_DENSE] = output_dense,
-	    [FEATURE_RAGGED] = output_ragged};
+	static int (*const output_by_kind[FEATURE_KINDS])(
+	    const struct sequence *, const struct list_slot *, struct mu_tensor *,
+	    struct mu_err *) = {[FEATURE_SPARSE] = output_sparse,
+				[FEATURE_DENSE] = output_dense,
+				[FEATURE_RAGGED] = output_ragged};
 
 	for (unsigned i = 0; i < q->n_slots; i++)
-		MU_RETURN_IF_ERROR(give[q->slots[i].kind](q, &q->slots[i], out, err));
+		MU_RETURN_IF_ERROR(output_by_kind[q->slots[i].kind](q, &q->slots[i], out, err));
 	return 0;
 }
 
 /* ---- the ops ---- */
 
-/* As TensorFlow: an empty batch has no values for a dense feature of the context. */
+/* Fails if the batch is empty and the context has a dense feature, as TensorFlow does. */
 static int check_empty_batch(const struct features *f, int64_t examples, struct mu_err *err)
 {
 	for (unsigned i = 0; !examples && i < f->n_slots; i++) {
@@ -418,12 +423,12 @@ static int sequence_parse(struct kernel_call *c, struct sequence *q, const struc
 
 static void parse_sequence_start(struct sequence *q, bool lengths)
 {
-	*q = (struct sequence){.lengths = lengths};
+	*q = (struct sequence){.has_lengths = lengths};
 	features_init(&q->context);
 	mu_map_init(&q->by_key);
 }
 
-static bool named_in_attr(const struct kernel_call *c, struct mu_span key, unsigned at)
+static bool missing_allowed_by_attr(const struct kernel_call *c, struct mu_span key, unsigned at)
 {
 	const struct mu_attr *a = mu_node_attr(c->node, "feature_list_dense_missing_assumed_empty");
 
@@ -444,13 +449,13 @@ static int parse_sequence(struct kernel_call *c, struct mu_err *err)
 			const struct mu_attr *k = mu_node_attr(c->node, names[part][kind].keys);
 			a.keys[part][kind] = (struct keys){k && k->n ? k->ss : NULL, k ? k->n : 0};
 		}
-	return sequence_parse(c, &q, &a, named_in_attr, err);
+	return sequence_parse(c, &q, &a, missing_allowed_by_attr, err);
 }
 
-enum { V2_KEYS = 2, V2_MAY_LACK = 8, V2_DEFAULTS };
+enum { V2_KEYS = 2, V2_MISSING_ASSUMED_EMPTY = 8, V2_DEFAULTS };
 static bool missing_allowed_by_index(const struct kernel_call *c, struct mu_span key, unsigned at)
 {
-	const struct mu_tensor *t = kernel_in(c, V2_MAY_LACK);
+	const struct mu_tensor *t = kernel_in(c, V2_MISSING_ASSUMED_EMPTY);
 
 	return at < t->shape.count && MU_DATA(bool, t)[at];
 }
@@ -468,16 +473,17 @@ static int parse_sequence_v2(struct kernel_call *c, struct mu_err *err)
 	}
 	if (rc)
 		return rc;
-	if (kernel_in(c, V2_MAY_LACK)->shape.count != a.keys[OF_LISTS][FEATURE_DENSE].n)
+	if (kernel_in(c, V2_MISSING_ASSUMED_EMPTY)->shape.count !=
+	    a.keys[PART_LISTS][FEATURE_DENSE].n)
 		return mu_invalid(
 		    err,
 		    "feature_list_dense_missing_assumed_empty has %lld elements for %u dense lists",
-		    (long long)kernel_in(c, V2_MAY_LACK)->shape.count,
-		    a.keys[OF_LISTS][FEATURE_DENSE].n);
+		    (long long)kernel_in(c, V2_MISSING_ASSUMED_EMPTY)->shape.count,
+		    a.keys[PART_LISTS][FEATURE_DENSE].n);
 	return sequence_parse(c, &q, &a, missing_allowed_by_index, err);
 }
 
-static bool named_in_input(const struct kernel_call *c, struct mu_span key, unsigned at)
+static bool missing_allowed_by_input(const struct kernel_call *c, struct mu_span key, unsigned at)
 {
 	for (int64_t i = 0; i < kernel_in(c, 1)->shape.count; i++)
 		if (mu_span_eq(elems_span(kernel_in(c, 1), i), key))
@@ -509,7 +515,7 @@ static int parse_single_sequence(struct kernel_call *c, struct mu_err *err)
 						      &keys->k, &keys->n, err));
 		a.first_default += (unsigned)n;
 	}
-	return sequence_parse(c, &q, &a, named_in_input, err);
+	return sequence_parse(c, &q, &a, missing_allowed_by_input, err);
 }
 
 static const struct kernel rows[] = {

@@ -9,9 +9,9 @@ enum { NAME = 1, MESSAGE_FIELD = 2, MESSAGE_MESSAGE = 3, MESSAGE_ENUM = 4, ENUM_
 enum { FIELD_NUMBER = 3, FIELD_LABEL, FIELD_TYPE, FIELD_TYPE_NAME, FIELD_DEFAULT, FIELD_OPTIONS };
 enum { OPTION_PACKED = 2, VALUE_NUMBER = 2, LABEL_REPEATED = 3 };
 enum { TYPE_STRING = 9, TYPE_GROUP = 10, TYPE_MESSAGE = 11, TYPE_BYTES = 12, TYPE_ENUM = 14 };
-enum { LARGEST_SET = 64 << 20, LARGEST_NUMBER = 0x1fffffff };
+enum { MAX_SET_BYTES = 64 << 20, MAX_FIELD_NUMBER = 0x1fffffff };
 
-/* By FieldDescriptorProto.Type. */
+/* Indexed by FieldDescriptorProto.Type. */
 static const struct proto_type types[] = {
     {0},
     {"double", MU_PB_FIXED64, MU_DOUBLE, 0, false, 5},
@@ -84,7 +84,7 @@ static bool find_child(struct mu_span parent, uint32_t number, struct mu_span na
 	return false;
 }
 
-/* The name without the first n bytes and the dot behind them. */
+/* The name without the first n bytes and the dot after them. */
 static struct mu_span name_after(struct mu_span name, size_t n)
 {
 	return (struct mu_span){name.data + n + 1, name.len - n - 1};
@@ -128,7 +128,7 @@ static bool find_type(const struct proto_schema *s, struct mu_span name, bool is
 	return false;
 }
 
-/* Descriptors name types with a dot before the package. */
+/* Finds the type of a field.  Descriptors write type names with a leading dot. */
 static bool find_type_of(const struct proto_schema *s, const struct proto_field *f,
 			 struct mu_span *out)
 {
@@ -145,7 +145,7 @@ static bool field_parse(struct mu_span descriptor, struct proto_field *out,
 	*out = (struct proto_field){.name = text_of(descriptor, NAME), .bytes = {"", 0}};
 	*default_value = (struct mu_span){NULL, 0};
 	for (struct mu_pb_field f; mu_pb_next(&m, &f);) {
-		if (f.number == FIELD_NUMBER && f.value <= LARGEST_NUMBER)
+		if (f.number == FIELD_NUMBER && f.value <= MAX_FIELD_NUMBER)
 			out->number = (uint32_t)f.value;
 		if (f.number == FIELD_LABEL)
 			out->repeated = f.value == LABEL_REPEATED;
@@ -168,7 +168,7 @@ static bool field_parse(struct mu_span descriptor, struct proto_field *out,
 	return true;
 }
 
-/* ---- defaults ---- */
+/* ---- default values ---- */
 
 /* Replaces C's escapes in place; returns the new length. */
 static size_t unescape(char *s, size_t n)
@@ -194,7 +194,7 @@ static size_t unescape(char *s, size_t n)
 	return to;
 }
 
-/* The number of an enum's value by name, or that of the first value. */
+/* The number of the enum value with this name, or of the first value. */
 static uint64_t enum_value(const struct proto_schema *s, const struct proto_field *f,
 			   struct mu_span name)
 {
@@ -240,7 +240,7 @@ static void read_default(struct proto_schema *s, struct proto_field *f, struct m
 	}
 }
 
-/* ---- the schema ---- */
+/* ---- schema ---- */
 
 static int read_source(struct proto_schema *s, struct mu_span source, struct mu_err *err)
 {
@@ -248,13 +248,13 @@ static int read_source(struct proto_schema *s, struct mu_span source, struct mu_
 	const size_t skip = sizeof bytes - 1;
 	struct mu_err ignored;
 
-	/* The task has no descriptors of its own messages. */
+	/* A task has no descriptors of the linked-in messages (local://). */
 	if (source.len == 0 || mu_span_is(source, "local://"))
 		return 0;
 	bool inline_set = source.len >= skip && memcmp(source.data, bytes, skip) == 0;
 	if (inline_set)
 		mu_buf_put(&s->set, source.data + skip, source.len - skip);
-	int rc = inline_set ? 0 : mu_buf_read_file(&s->set, source.data, LARGEST_SET, &ignored);
+	int rc = inline_set ? 0 : mu_buf_read_file(&s->set, source.data, MAX_SET_BYTES, &ignored);
 	struct mu_pb m = mu_pb_of(mu_buf_span(&s->set));
 	for (struct mu_pb_field f; mu_pb_next(&m, &f);)
 		;
@@ -317,7 +317,7 @@ static bool next_within(struct mu_pb *m, struct mu_pb_field *f, unsigned depth)
 	if (m->at == m->end)
 		return false;
 	if (!mu_pb_varint(&inner, &tag) || (tag & 7) != PROTO_GROUP || !(tag >> 3) ||
-	    tag >> 3 > LARGEST_NUMBER || depth == MU_PB_MAX_DEPTH)
+	    tag >> 3 > MAX_FIELD_NUMBER || depth == MU_PB_MAX_DEPTH)
 		return mu_pb_next(m, f);
 	for (;;) {
 		struct mu_pb peek = inner;
@@ -336,7 +336,7 @@ static bool next_within(struct mu_pb *m, struct mu_pb_field *f, unsigned depth)
 	}
 }
 
-/* Reads the next field, like mu_pb_next, and groups, whose bytes include both tags. */
+/* Reads the next field like mu_pb_next, and groups too.  The bytes of a group include both tags. */
 static bool proto_next(struct mu_pb *m, struct mu_pb_field *f)
 {
 	return next_within(m, f, 0);
@@ -360,7 +360,7 @@ static int fail_malformed(const struct proto_schema *s, struct mu_pb at, struct 
 {
 	uint64_t tag;
 
-	if (!mu_pb_varint(&at, &tag) || !(tag >> 3) || tag >> 3 > LARGEST_NUMBER ||
+	if (!mu_pb_varint(&at, &tag) || !(tag >> 3) || tag >> 3 > MAX_FIELD_NUMBER ||
 	    (tag & 7) == PROTO_GROUP_END)
 		return mu_fail(err, MU_DATA_LOSS, "CountFields: Failed to consume entire buffer");
 	int k = find_requested(s, (uint32_t)(tag >> 3));
@@ -448,7 +448,7 @@ static bool message_is_valid(const struct proto_schema *s, struct mu_span descri
 				continue;
 			if (depth == MU_PB_MAX_DEPTH || !field_is_valid(s, &field, &f, depth))
 				return false;
-			break; /* a second one of the number would double the time at each depth */
+			break; /* a second descriptor would double the time at each depth */
 		}
 	}
 	return !m.bad;

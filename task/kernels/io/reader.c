@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers: resources that read the files whose names come from a queue, one record after the other.
+/* Readers: resources that take file names from a queue and read the files record by record.
  *
  * A reader serves one call at a time.  A call waits for the reader, then reads on a thread of the
  * compute pool, because I/O threads must not wait for files.  When it needs a new file name, it
- * waits for it in the queue's wait list like a dequeue.  Files are read without the queue's lock,
- * so readers that share a queue do not wait for each other's files.  Each file kind is one struct
- * of functions.
+ * waits for it in the queue's wait queue like a dequeue.  Files are read without the queue's lock,
+ * so readers that share a queue do not wait for each other's files.  Each kind of reader is one
+ * struct reader_kind.
  *
- * The kinds and the ops share struct reader, which no header shows: it is one file. */
+ * The kinds and the ops share struct reader, so they are in one file. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ enum { MAX_FILE_BYTES = 1 << 30, MAX_RECORDS = 1 << 20 };
 struct reader;
 struct reader_kind {
 	const char *op;
-	/* 1 with key and value, 0 at the file's end. */
+	/* Returns 1 with key and value, 0 at the end of the file. */
 	int (*next)(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err);
 	bool one_record; /* a file is one record, so the state between two reads is a few numbers */
 };
@@ -36,19 +36,19 @@ struct reader_kind {
 struct reader {
 	struct resource base;
 	struct wait_queue calls; /* ReaderRead and ReaderReadUpTo */
-	bool busy;               /* one of the calls has the reader */
+	bool busy;               /* a call uses the reader */
 	pthread_mutex_t lock;    /* guards the members below */
 	const struct reader_kind *kind;
-	int64_t header, record, footer, hop; /* bytes; of text lines, `header` counts lines */
+	int64_t header, record, footer, hop; /* bytes; `header` of TextLineReader: lines */
 	char *compression; /* of records, with or without a fixed length: "", "GZIP" or "ZLIB" */
-	char *work;        /* the file in hand; NULL: none */
+	char *work;        /* name of the current file; NULL: none */
 	char *last_work;   /* of kinds with one_record; NULL: none */
 	FILE *file;
 	struct mu_tfrecord_reader *records;
 	char *line;
 	size_t line_cap;
-	int64_t at;  /* lines or records of this file so far */
-	int64_t end; /* of the file, when records have a fixed length */
+	int64_t at;  /* lines or records read from this file */
+	int64_t end; /* file size in bytes, if records have a fixed length */
 	int64_t produced, completed;
 };
 
@@ -87,7 +87,7 @@ static const struct resource_type reader_type = {.name = "reader", .free = reade
 
 /* ---- kinds ---- */
 
-/* Opens the file, decompressed. */
+/* Opens the current file and decompresses it. */
 static int open_decompressed(struct reader *r, FILE **out, struct mu_err *err)
 {
 	return file_error(mu_decompress_open(out, r->work, mu_span_of(r->compression), err),
@@ -112,20 +112,20 @@ static int next_line(struct reader *r, struct mu_buf *key, struct mu_buf *value,
 	return feof(r->file) ? 0 : mu_fail_errno(err, errno, "cannot read %s", r->work);
 }
 
-/* Opens a decompressed copy of the file, in which the reader can seek. */
+/* Opens a decompressed, seekable copy of the current file. */
 static int open_copy(struct reader *r, struct mu_err *err)
 {
 	char bytes[1 << 14];
-	FILE *from;
+	FILE *source;
 	size_t n;
 
-	MU_RETURN_IF_ERROR(open_decompressed(r, &from, err));
+	MU_RETURN_IF_ERROR(open_decompressed(r, &source, err));
 	r->file = tmpfile();
-	while (r->file && (n = fread(bytes, 1, sizeof(bytes), from)) > 0 &&
+	while (r->file && (n = fread(bytes, 1, sizeof(bytes), source)) > 0 &&
 	       fwrite(bytes, 1, n, r->file) == n)
 		;
-	bool broken = ferror(from), full = !r->file || ferror(r->file);
-	fclose(from);
+	bool broken = ferror(source), full = !r->file || ferror(r->file);
+	fclose(source);
 	if ((broken || full) && r->file)
 		fclose(mu_steal(&r->file));
 	return broken ? mu_fail(err, MU_DATA_LOSS, "%.150s: the compressed data is broken", r->work)
@@ -200,7 +200,7 @@ static const struct reader_kind kinds[] = {
     {"IdentityReader", next_name, true},
 };
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static struct resource *reader_create(void *arg, struct mu_err *err)
 {
@@ -239,29 +239,30 @@ static int reader_make(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "what a reader skips must not be negative");
 
 	MU_RETURN_IF_ERROR(handle_make(c, &reader_type, reader_create, &spec, &r, err));
-	bool same = MU_CONTAINER(r, struct reader, base)->kind == spec.kind;
+	bool is_same_kind = MU_CONTAINER(r, struct reader, base)->kind == spec.kind;
 	resource_unref(r);
-	return same ? 0 : mu_invalid(err, "the reader's name belongs to another kind");
+	return is_same_kind ? 0 : mu_invalid(err, "the reader's name belongs to another kind");
 }
 
 /* ---- reading ---- */
 
+/* A ReaderRead or ReaderReadUpTo in progress. */
 struct reading {
 	struct pool_job job;
 	struct kernel_call *c;
 	struct reader *r; /* a reference */
-	struct queue *q;  /* the same */
+	struct queue *q;  /* a reference */
 	bool has_reader;
-	char *name; /* taken from the queue */
-	int64_t want, have;
-	bool many;
+	char *name;         /* file name from the queue */
+	int64_t want, have; /* records */
+	bool is_read_up_to;
 	struct mu_buf *keys, *values; /* `have` of each */
 };
 
-/* A wait of a reading, for the reader or for a name. */
+/* A reading that waits for the reader or for a file name. */
 struct reading_wait {
 	struct waiter w;
-	struct reading *g; /* NULL: it has what it waited for */
+	struct reading *g; /* NULL after the wait */
 };
 
 static void reader_release(void *arg)
@@ -328,7 +329,7 @@ static bool take_reader(struct waiter *w)
 	return true;
 }
 
-/* Takes the next name from the queue. */
+/* Takes the next file name from the queue. */
 static bool take_name(struct waiter *w)
 {
 	struct reading *g = MU_CONTAINER(w, struct reading_wait, w)->g;
@@ -351,8 +352,8 @@ static bool take_name(struct waiter *w)
 	return true;
 }
 
-/* Reads the available records; returns false when the call needs a name. */
-static bool read_some(struct reading *g, struct mu_err *err)
+/* Reads records of the current file.  Returns false if the call needs another file name. */
+static bool read_records(struct reading *g, struct mu_err *err)
 {
 	struct reader *r = g->r;
 
@@ -364,7 +365,7 @@ static bool read_some(struct reading *g, struct mu_err *err)
 			mu_buf_fini(&value);
 			end_work(r);
 			r->completed += rc == 0;
-			if (rc < 0 || g->have) /* several come from one file */
+			if (rc < 0 || g->have) /* all records of a call come from one file */
 				return true;
 			continue;
 		}
@@ -386,7 +387,7 @@ static bool read_some(struct reading *g, struct mu_err *err)
 static int output_strings(struct reading *g, unsigned i, const struct mu_buf *list,
 			  struct mu_err *err)
 {
-	struct mu_shape s = g->many ? mu_shape_vec(g->have) : mu_shape_scalar();
+	struct mu_shape s = g->is_read_up_to ? mu_shape_vec(g->have) : mu_shape_scalar();
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(kernel_out(g->c, i, MU_STRING, &s, &out, err));
@@ -405,9 +406,9 @@ static void read_job(struct pool_job *job)
 	pthread_mutex_lock(&r->lock);
 	if (g->name)
 		r->work = mu_steal(&g->name);
-	bool over = read_some(g, &err);
+	bool done = read_records(g, &err);
 	pthread_mutex_unlock(&r->lock);
-	if (!over) {
+	if (!done) {
 		reading_wait(g, &g->q->waiters, &g->q->base, take_name);
 		return;
 	}
@@ -423,7 +424,7 @@ static int prepare_read(struct kernel_call *c, struct reading *g, struct mu_err 
 	int rc = 0;
 
 	g->want = 1;
-	if (g->many &&
+	if (g->is_read_up_to &&
 	    ((rc = args_int(c, 2, &g->want, err)) || g->want < 1 || g->want > MAX_RECORDS))
 		return rc ? rc
 			  : mu_invalid(err, "num_records must be in [1, %d], not %lld", MAX_RECORDS,
@@ -442,12 +443,12 @@ static int prepare_read(struct kernel_call *c, struct reading *g, struct mu_err 
 	return mu_invalid(err, "a reader's queue must hold single strings");
 }
 
-static void start_read(struct kernel_call *c, bool many)
+static void start_read(struct kernel_call *c, bool is_read_up_to)
 {
 	struct reading *g = MU_NEW(struct reading);
 	struct mu_err err;
 
-	g->many = many;
+	g->is_read_up_to = is_read_up_to;
 	g->c = c;
 	g->job.run = read_job;
 	if (prepare_read(c, g, &err)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RecordInput: batches of records from TFRecord files in random order. Each epoch yields each
- * record once, from files in a new order. Records are read when the buffer has room for them, by
- * the call that needs them, so file_parallelism and file_shuffle_shift_ratio have no effect. */
+ * record once, from files in a new order. Each call fills the buffer itself, without reader
+ * threads, so file_parallelism and file_shuffle_shift_ratio have no effect. */
 #include <pthread.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct record_input {
 	pthread_mutex_t lock;
 	glob_t files;
 	size_t next_file;
-	struct mu_tfrecord_reader *reader; /* NULL: between two files */
+	struct mu_tfrecord_reader *reader; /* NULL: no open file */
 	struct mu_buf *buffer;
 	int64_t n, capacity;
 	uint64_t random;
@@ -102,7 +102,7 @@ static int open_next_file(struct record_input *r, const char *compression, struc
 	return 0;
 }
 
-/* Reads until the buffer is full or the epoch has no more records. */
+/* Reads records until the buffer is full or the epoch ends. */
 static int buffer_fill(struct record_input *r, const char *compression, struct mu_err *err)
 {
 	struct mu_span record;

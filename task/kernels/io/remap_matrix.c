@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LoadAndRemapMatrix: reads a matrix of a checkpoint and reorders its rows and columns for a new
- * vocabulary. Rows and columns that the old vocabulary lacks come from the initializing values, in
- * order. */
+ * vocabulary. The elements of new rows and columns are the initializing_values, in order. */
 #include "lib/checkpoint/bundle.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -22,29 +21,29 @@ static int check_size(const struct kernel_call *c, unsigned in, int64_t want, co
 			 what, (long long)s->count, what, (long long)want);
 }
 
-/* Old positions, -1 for none, no position twice. */
-static int check_remapping(const struct kernel_call *c, unsigned in, int64_t want, int64_t old,
+/* Checks a remapping: old indices in range, each at most once; negative: new. */
+static int check_remapping(const struct kernel_call *c, unsigned in, int64_t want, int64_t old_size,
 			   const char *what, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, in);
 
-	MU_AUTO_FREE bool *seen = calloc((size_t)old + 1, 1);
-	if (!seen)
+	MU_AUTO_FREE bool *is_used = calloc((size_t)old_size + 1, 1);
+	if (!is_used)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld flags",
-			       (long long)old);
+			       (long long)old_size);
 	for (int64_t i = 0; i < want; i++) {
-		int64_t from = MU_DATA(int64_t, t)[i];
-		if (from < 0)
+		int64_t index = MU_DATA(int64_t, t)[i];
+		if (index < 0)
 			continue;
-		if (from >= old)
+		if (index >= old_size)
 			return mu_invalid(
 			    err, "%s_remapping[%lld] is %lld; the old matrix has %lld %ss", what,
-			    (long long)i, (long long)from, (long long)old, what);
-		if (seen[from])
+			    (long long)i, (long long)index, (long long)old_size, what);
+		if (is_used[index])
 			return mu_fail(err, MU_UNIMPLEMENTED,
 				       "Key %lld found more than once in %s_remapping",
-				       (long long)from, what);
-		seen[from] = true;
+				       (long long)index, what);
+		is_used[index] = true;
 	}
 	return 0;
 }
@@ -53,32 +52,32 @@ static int remap_matrix_fill(struct kernel_call *c, const struct mu_tensor *old,
 			     int64_t cols, struct mu_err *err)
 {
 	const int64_t *row = kernel_in(c, 2)->data, *col = kernel_in(c, 3)->data;
-	const struct mu_tensor *fresh = kernel_in(c, 4);
-	bool moves = kernel_in(c, 3)->shape.count > 0;
+	const struct mu_tensor *initial = kernel_in(c, 4);
+	bool has_col_remapping = kernel_in(c, 3)->shape.count > 0;
 	struct mu_tensor *out;
-	int64_t taken = 0;
+	int64_t n_used = 0;
 
 	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_FLOAT, 2, (int64_t[]){rows, cols}, &out, err));
 	float *to = out->data;
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t k = 0; k < cols; k++, to++) {
-			int64_t from = moves ? col[k] : k;
+			int64_t from = has_col_remapping ? col[k] : k;
 			if (row[i] >= 0 && from >= 0)
 				*to = MU_DATA(float, old)[row[i] * old->shape.dim[1] + from];
-			else if (taken < fresh->shape.count)
-				*to = MU_DATA(float, fresh)[taken++];
+			else if (n_used < initial->shape.count)
+				*to = MU_DATA(float, initial)[n_used++];
 			else
 				return mu_invalid(err,
 						  "initializing_values contained %lld elements, "
 						  "but more missing values were needed",
-						  (long long)taken);
+						  (long long)n_used);
 		}
-	return taken == fresh->shape.count
+	return n_used == initial->shape.count
 		   ? 0
 		   : mu_invalid(err,
 				"initializing_values contained %lld elements, but only %lld "
 				"elements were used to fill in missing values.",
-				(long long)fresh->shape.count, (long long)taken);
+				(long long)initial->shape.count, (long long)n_used);
 }
 
 static int load_and_remap(struct kernel_call *c, struct mu_err *err)

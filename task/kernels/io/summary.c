@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Summary protos, created on the device of the values. */
+/* Ops that output serialized Summary messages. */
 #include "lib/base/map.h"
 #include "lib/base/pb.h"
 #include "task/kernels/engine/args.h"
@@ -66,9 +66,10 @@ static int histogram_summary(struct kernel_call *c, struct mu_err *err)
 	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
-/* ---- merging: the values of all, each tag once ---- */
+/* ---- MergeSummary ---- */
 
-static int note_tags(struct mu_map *seen, struct mu_span summary, struct mu_err *err)
+/* Adds the tags of a summary to the set; fails on a duplicate. */
+static int add_tags(struct mu_map *tags, struct mu_span summary, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(summary);
 	struct mu_pb_field f, g;
@@ -79,7 +80,7 @@ static int note_tags(struct mu_map *seen, struct mu_span summary, struct mu_err 
 		struct mu_pb v = mu_pb_of(f.bytes);
 		while (mu_pb_next(&v, &g))
 			if (g.number == VALUE_TAG && g.type == MU_PB_BYTES && g.bytes.len &&
-			    mu_map_put_n(seen, g.bytes.data, g.bytes.len, seen))
+			    mu_map_put_n(tags, g.bytes.data, g.bytes.len, tags))
 				return mu_invalid(err, "Duplicate tag %.*s found in summary inputs",
 						  (int)g.bytes.len, g.bytes.data);
 		m.bad |= v.bad;
@@ -90,19 +91,19 @@ static int note_tags(struct mu_map *seen, struct mu_span summary, struct mu_err 
 static int merge_summary(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
-	struct mu_map seen;
+	struct mu_map tags;
 	int rc = 0;
 
-	mu_map_init(&seen);
+	mu_map_init(&tags);
 	for (unsigned i = 0; i < c->n_in && !rc; i++) {
 		const struct mu_tensor *t = kernel_in(c, i);
 		for (int64_t k = 0; !rc && k < t->shape.count; k++) {
 			struct mu_span s = elems_span(t, k);
-			rc = note_tags(&seen, s, err);
+			rc = add_tags(&tags, s, err);
 			mu_buf_put(&b, s.data, s.len);
 		}
 	}
-	mu_map_fini(&seen);
+	mu_map_fini(&tags);
 	return rc ? rc : kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writers of event files as resources of a task.
+/* Summary writers: resources that write event files.
  *
  * Events are written to the file when there are more than max_queue of them, when flush_millis have
  * passed since the last flush (checked at the next write), and when the writer is flushed or
@@ -22,8 +22,9 @@ struct writer {
 	struct resource base;
 	pthread_mutex_t lock;
 	struct mu_event_writer *events;
-	int64_t most, waiting;          /* events between two flushes; since the last */
-	double flush_interval, flushed; /* seconds between two; when the last was */
+	int64_t max_queue, queued; /* events */
+	double flush_interval;     /* seconds */
+	double last_flush;         /* time of mu_clock */
 };
 
 static void writer_free(struct resource *r)
@@ -38,7 +39,7 @@ static void writer_free(struct resource *r)
 
 static const struct resource_type writer_type = {.name = "summary writer", .free = writer_free};
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static int output_handle(struct kernel_call *c, struct mu_err *err)
 {
@@ -47,14 +48,14 @@ static int output_handle(struct kernel_call *c, struct mu_err *err)
 	return handle_output(c, resource_container(c, &buf), resource_name(c), &writer_type, err);
 }
 
-struct wanted {
+struct writer_options {
 	char *folder, *suffix;
-	int64_t most, millis;
+	int64_t max_queue, flush_millis;
 };
 
 static struct resource *summary_writer_create(void *arg, struct mu_err *err)
 {
-	const struct wanted *want = arg;
+	const struct writer_options *want = arg;
 	struct mu_event_writer *events;
 
 	if (mu_event_create(&events, want->folder, want->suffix, err))
@@ -63,9 +64,9 @@ static struct resource *summary_writer_create(void *arg, struct mu_err *err)
 	resource_init(&w->base, &writer_type);
 	pthread_mutex_init(&w->lock, NULL);
 	w->events = events;
-	w->most = want->most;
-	w->flush_interval = (double)want->millis / 1000;
-	w->flushed = mu_clock();
+	w->max_queue = want->max_queue;
+	w->flush_interval = (double)want->flush_millis / 1000;
+	w->last_flush = mu_clock();
 	return &w->base;
 }
 
@@ -73,11 +74,11 @@ static int make_file(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_FREE char *folder = NULL;
 	MU_AUTO_FREE char *suffix = NULL;
-	struct wanted want;
+	struct writer_options want;
 
 	MU_RETURN_IF_ERROR(args_string(c, 1, &folder, err));
-	MU_RETURN_IF_ERROR(args_int(c, 2, &want.most, err));
-	MU_RETURN_IF_ERROR(args_int(c, 3, &want.millis, err));
+	MU_RETURN_IF_ERROR(args_int(c, 2, &want.max_queue, err));
+	MU_RETURN_IF_ERROR(args_int(c, 3, &want.flush_millis, err));
 	MU_RETURN_IF_ERROR(args_string(c, 4, &suffix, err));
 	want.folder = folder;
 	want.suffix = suffix;
@@ -105,8 +106,8 @@ static int summary_writer_release(struct writer *w, int rc)
 
 static int flush_held(struct writer *w, struct mu_err *err)
 {
-	w->waiting = 0;
-	w->flushed = mu_clock();
+	w->queued = 0;
+	w->last_flush = mu_clock();
 	return mu_event_flush(w->events, err);
 }
 
@@ -121,8 +122,8 @@ static int flush(struct kernel_call *c, struct mu_err *err)
 /* Ends the write of an event, with the result rc, and releases the writer. */
 static int summary_writer_end_write(struct writer *w, int rc, struct mu_err *err)
 {
-	w->waiting++;
-	if (!rc && (w->waiting > w->most || mu_clock() - w->flushed > w->flush_interval))
+	w->queued++;
+	if (!rc && (w->queued > w->max_queue || mu_clock() - w->last_flush > w->flush_interval))
 		rc = flush_held(w, err);
 	return summary_writer_release(w, rc);
 }
@@ -206,7 +207,7 @@ static int put_histogram(struct kernel_call *c, struct mu_err *err)
 	return summary_writer_put(c, &b, err);
 }
 
-/* Input i, one serialized message of this kind. */
+/* Reads input i, a serialized message; `kind` is its type in errors. */
 static int read_message(struct kernel_call *c, unsigned i, const char *kind, struct mu_span *out,
 			struct mu_err *err)
 {
@@ -219,7 +220,7 @@ static int read_message(struct kernel_call *c, unsigned i, const char *kind, str
 	return m.bad ? mu_fail(err, MU_DATA_LOSS, "Bad tf.%s binary proto tensor string", kind) : 0;
 }
 
-/* A summary that was made elsewhere. */
+/* WriteRawProtoSummary: writes a serialized Summary. */
 static int write_raw_proto(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
@@ -252,7 +253,7 @@ static int import_event(struct kernel_call *c, struct mu_err *err)
 	return summary_writer_end_write(w, mu_event_import(w->events, event, err), err);
 }
 
-/* The file ends; the name may be given to another. */
+/* Closes the file.  Another writer can use the name afterwards. */
 static int close_writer(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_handle *h;

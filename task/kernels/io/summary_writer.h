@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Summaries, and the event file of a summary writer, for ops of several families. */
+/* Summary messages and the event file of a summary writer, for ops of several families. */
 #ifndef MU_TASK_KERNELS_IO_SUMMARY_WRITER_H
 #define MU_TASK_KERNELS_IO_SUMMARY_WRITER_H
 
@@ -19,11 +19,11 @@ enum {
 
 /* Appends the tensor to the body of a Summary.Value. */
 void summary_put_tensor(struct mu_buf *value, const struct mu_tensor *t);
-/* Appends a histogram to the body of a Summary; values that are not finite are an error, which
- * says the node's name. */
+/* Appends a histogram to the body of a Summary.  Values that are not finite are an error; its
+ * message contains `name`, the name of the node. */
 int summary_put_histogram(struct mu_buf *summary, const char *name, struct mu_span tag,
 			  const struct mu_tensor *values, struct mu_err *err);
-/* Writes the Summary for the step that is input 1 to the writer of input 0. */
+/* Writes the Summary to the writer of input 0; input 1 is the step. */
 int summary_writer_put(struct kernel_call *c, const struct mu_buf *summary, struct mu_err *err);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors as strings that hold a TensorProto, and back. */
+/* SerializeTensor and ParseTensor: convert tensors to serialized TensorProtos, and back. */
 #include "lib/tensor/encoded.h"
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 
-/* True for variants such as the state of an iterator, false for lists and datasets. */
+/* True for variants that have an encoding, such as the state of an iterator; false for lists and
+ * datasets. */
 static bool objects_are_serializable(const struct mu_tensor *t)
 {
 	for (int64_t i = 0; i < t->shape.count; i++)

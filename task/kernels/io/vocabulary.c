@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vocabulary remapping for warm starts: the old row of each line of a new vocabulary file. */
+/* GenerateVocabRemapping: the old row of each line of a new vocabulary file, for warm starts. */
 #include "lib/base/map.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/io/vocabulary_file.h"
 
-static int remap(struct kernel_call *c, const struct mu_buf *fresh, const struct mu_map *old,
-		 struct mu_err *err)
+static int remap(struct kernel_call *c, const struct mu_buf *new_vocab,
+		 const struct mu_map *old_rows, struct mu_err *err)
 {
 	int64_t skip = args_attr_int(c->node, "new_vocab_offset", 0), i = 0;
 	int64_t n = args_attr_int(c->node, "num_new_vocab", 0);
@@ -19,11 +19,12 @@ static int remap(struct kernel_call *c, const struct mu_buf *fresh, const struct
 		return mu_invalid(err, "num_new_vocab and new_vocab_offset must be >= 0");
 
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 0, MU_INT64, n, &out, err));
-	for (; skip && vocabulary_line(fresh, &at, &line); skip--) {}
-	for (; i < n && vocabulary_line(fresh, &at, &line); i++) {
-		int64_t was = (int64_t)(intptr_t)mu_map_get_n(old, line.data, line.len) - 1;
-		MU_DATA(int64_t, out)[i] = was;
-		present += was >= 0;
+	for (; skip && vocabulary_line(new_vocab, &at, &line); skip--) {}
+	for (; i < n && vocabulary_line(new_vocab, &at, &line); i++) {
+		int64_t old_row =
+		    (int64_t)(intptr_t)mu_map_get_n(old_rows, line.data, line.len) - 1;
+		MU_DATA(int64_t, out)[i] = old_row;
+		present += old_row >= 0;
 	}
 	if (i < n || skip)
 		return mu_invalid(err,
@@ -34,20 +35,20 @@ static int remap(struct kernel_call *c, const struct mu_buf *fresh, const struct
 
 static int generate_remapping(struct kernel_call *c, struct mu_err *err)
 {
-	int64_t most = args_attr_int(c->node, "old_vocab_size", -1), n = 0;
-	MU_AUTO_BUF fresh = {0};
+	int64_t old_vocab_size = args_attr_int(c->node, "old_vocab_size", -1), n = 0;
+	MU_AUTO_BUF new_vocab = {0};
 	MU_AUTO_BUF old = {0};
 	struct mu_span line;
 	struct mu_map rows;
 	size_t at = 0;
 	int rc;
 
-	MU_RETURN_IF_ERROR(vocabulary_read(c, 0, &fresh, err));
+	MU_RETURN_IF_ERROR(vocabulary_read(c, 0, &new_vocab, err));
 	MU_RETURN_IF_ERROR(vocabulary_read(c, 1, &old, err));
 	mu_map_init(&rows);
-	while ((most < 0 || n < most) && vocabulary_line(&old, &at, &line))
+	while ((old_vocab_size < 0 || n < old_vocab_size) && vocabulary_line(&old, &at, &line))
 		mu_map_put_n(&rows, line.data, line.len, (void *)(intptr_t)++n);
-	rc = remap(c, &fresh, &rows, err);
+	rc = remap(c, &new_vocab, &rows, err);
 	mu_map_fini(&rows);
 	return rc;
 }

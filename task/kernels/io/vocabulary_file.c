@@ -27,37 +27,37 @@ int vocabulary_read(const struct kernel_call *c, unsigned in, struct mu_buf *b, 
 	return file_error(mu_buf_read_file(b, path, MAX_FILE_BYTES, err), path, err);
 }
 
-/* Column k of a line; false when it has not as many. */
-static bool column(struct mu_span line, int64_t k, char by, struct mu_span *out)
+/* Finds column k of a line; returns false if the line has fewer columns. */
+static bool column(struct mu_span line, int64_t k, char delim, struct mu_span *out)
 {
 	const char *end = line.data + line.len, *from = line.data, *at;
 
-	for (; (at = memchr(from, by, (size_t)(end - from))) && k; k--)
+	for (; (at = memchr(from, delim, (size_t)(end - from))) && k; k--)
 		from = at + 1;
 	*out = (struct mu_span){from, (size_t)((at ? at : end) - from)};
 	return k == 0;
 }
 
-/* Element i of a tensor from what an index means on line i. */
+/* Sets element i of a tensor from line i: the line, its number, or the column `index`. */
 static int vocabulary_file_put(struct mu_tensor *t, int64_t i, struct mu_span line, int64_t index,
-			       char by, int64_t offset, struct mu_span path, struct mu_err *err)
+			       char delim, int64_t offset, struct mu_span path, struct mu_err *err)
 {
 	struct mu_span text = line;
-	int64_t got = 1;
+	int64_t n_columns = 1;
 
 	if (index == LINE_NUMBER) {
 		MU_DATA(int64_t, t)[i] = i + offset;
 		return 0;
 	}
-	if (index >= 0 && !column(line, index, by, &text)) {
+	if (index >= 0 && !column(line, index, delim, &text)) {
 		for (size_t k = 0; k < line.len; k++)
-			got += line.data[k] == by;
+			n_columns += line.data[k] == delim;
 		return mu_invalid(
 		    err,
 		    "Invalid number of columns in %.*s line %lld (%.*s) : expected at "
 		    "least %lld got %lld",
 		    (int)path.len, path.data, (long long)i, (int)(line.len < 64 ? line.len : 64),
-		    line.data, (long long)index + 1, (long long)got);
+		    line.data, (long long)index + 1, (long long)n_columns);
 	}
 	if (t->dtype == MU_STRING) {
 		mu_string_set(&MU_DATA(struct mu_string, t)[i], text.data, text.len);
@@ -83,10 +83,10 @@ static int check_index(const char *what, int64_t index, enum mu_dtype t, struct 
 int vocabulary_pairs(const struct kernel_call *c, enum mu_dtype key, enum mu_dtype value,
 		     struct mu_tensor *keys, struct mu_tensor *values, struct mu_err *err)
 {
-	const char *by = args_attr_string(c->node, "delimiter", "\t");
+	const char *delim = args_attr_string(c->node, "delimiter", "\t");
 	int64_t key_at = args_attr_int(c->node, "key_index", WHOLE_LINE);
 	int64_t value_at = args_attr_int(c->node, "value_index", LINE_NUMBER);
-	int64_t most = args_attr_int(c->node, "vocab_size", -1), n = 0;
+	int64_t vocab_size = args_attr_int(c->node, "vocab_size", -1), n = 0;
 	int64_t offset = args_attr_int(c->node, "offset", 0);
 	MU_AUTO_TENSOR k = {0};
 	MU_AUTO_TENSOR v = {0};
@@ -99,9 +99,9 @@ int vocabulary_pairs(const struct kernel_call *c, enum mu_dtype key, enum mu_dty
 	MU_RETURN_IF_ERROR(check_index("value", value_at, value, err));
 	MU_RETURN_IF_ERROR(vocabulary_read(c, 1, &text, err));
 	struct mu_span path = elems_span(kernel_in(c, 1), 0);
-	if (strlen(by) != 1)
+	if (strlen(delim) != 1)
 		return mu_invalid(err, "delimiter should be only 1 char");
-	for (; (most < 0 || n < most) && vocabulary_line(&text, &at, &line); n++)
+	for (; (vocab_size < 0 || n < vocab_size) && vocabulary_line(&text, &at, &line); n++)
 		if (!line.len)
 			return mu_invalid(err,
 					  "Invalid content in %.*s: empty line found at position "
@@ -109,16 +109,16 @@ int vocabulary_pairs(const struct kernel_call *c, enum mu_dtype key, enum mu_dty
 					  (int)path.len, path.data, at);
 	if (!at)
 		return mu_fail(err, MU_OUT_OF_RANGE, "%.*s is empty", (int)path.len, path.data);
-	if (most >= 0 && n < most)
+	if (vocab_size >= 0 && n < vocab_size)
 		return mu_invalid(err, "Invalid vocab_size in %.*s: expected %lld but got %lld",
-				  (int)path.len, path.data, (long long)most, (long long)n);
+				  (int)path.len, path.data, (long long)vocab_size, (long long)n);
 	struct mu_shape s = mu_shape_vec(n);
 	MU_RETURN_IF_ERROR(mu_tensor_new(&k, key, &s, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&v, value, &s, err));
 	at = 0;
 	for (int64_t i = 0; i < n && vocabulary_line(&text, &at, &line); i++)
-		if ((rc = vocabulary_file_put(&k, i, line, key_at, *by, offset, path, err)) ||
-		    (rc = vocabulary_file_put(&v, i, line, value_at, *by, offset, path, err)))
+		if ((rc = vocabulary_file_put(&k, i, line, key_at, *delim, offset, path, err)) ||
+		    (rc = vocabulary_file_put(&v, i, line, value_at, *delim, offset, path, err)))
 			return rc;
 	*keys = k;
 	*values = v;
