@@ -20,25 +20,25 @@ void base64_encode(struct mu_buf *b, struct mu_span in, bool pad)
 	}
 }
 
-int base64_decode(struct mu_buf *b, struct mu_span in, bool usual, struct mu_err *err)
+int base64_decode(struct mu_buf *b, struct mu_span in, bool accept_standard, struct mu_err *err)
 {
 	uint32_t bits = 0;
 	size_t len = in.len;
 
-	if (len % 4 == 0) /* two at most, and only where they fill up */
+	if (len % 4 == 0) /* at most two padding characters */
 		for (int i = 0; i < 2 && len && in.data[len - 1] == '='; i++)
 			len--;
 	if (len % 4 == 1)
 		return mu_invalid(err, "Base64 string length cannot be 1 modulo 4");
 	for (size_t i = 0; i < len; i++) {
-		char c = usual && in.data[i] == '+'   ? '-'
-			 : usual && in.data[i] == '/' ? '_'
-						      : in.data[i];
+		char c = accept_standard && in.data[i] == '+'   ? '-'
+			 : accept_standard && in.data[i] == '/' ? '_'
+								: in.data[i];
 		const char *at = c ? strchr(letters, c) : NULL;
 		if (!at)
 			return mu_invalid(err, "Invalid character found in base64.");
 		bits = bits << 6 | (uint32_t)(at - letters);
-		if (i % 4) /* of every four, all but the first fill a byte */
+		if (i % 4) /* all but the first of four characters complete a byte */
 			mu_buf_putc(b, (char)(bits >> (6 - 2 * (i % 4))));
 	}
 	return 0;

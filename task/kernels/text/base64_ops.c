@@ -8,10 +8,10 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/io/json_example.h"
 
-/* Maps one string to another. */
+/* Converts a string. */
 typedef int text_fn(struct mu_buf *out, struct mu_span in, struct mu_err *err);
 
-static int base64_each(struct kernel_call *c, text_fn *turn, struct mu_err *err)
+static int map_strings(struct kernel_call *c, text_fn *convert_text, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	MU_AUTO_BUF b = {0};
@@ -20,13 +20,13 @@ static int base64_each(struct kernel_call *c, text_fn *turn, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &in->shape, &out, err));
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		mu_buf_clear(&b);
-		MU_RETURN_IF_ERROR(turn(&b, elems_span(in, i), err));
+		MU_RETURN_IF_ERROR(convert_text(&b, elems_span(in, i), err));
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
 }
 
-enum { LARGEST_DECOMPRESSED = 1 << 30 };
+enum { MAX_DECOMPRESSED_BYTES = 1 << 30 };
 
 static int decode_compressed(struct kernel_call *c, struct mu_err *err)
 {
@@ -41,41 +41,42 @@ static int decode_compressed(struct kernel_call *c, struct mu_err *err)
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		MU_AUTO_BUF b = {0};
 		MU_RETURN_IF_ERROR(
-		    mu_decompress_bytes(&b, elems_span(in, i), kind, LARGEST_DECOMPRESSED, err));
+		    mu_decompress_bytes(&b, elems_span(in, i), kind, MAX_DECOMPRESSED_BYTES, err));
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
 }
 
-static int padded(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+static int encode_padded(struct mu_buf *out, struct mu_span in, struct mu_err *err)
 {
 	base64_encode(out, in, true);
 	return 0;
 }
 
-static int unpadded(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+static int encode_unpadded(struct mu_buf *out, struct mu_span in, struct mu_err *err)
 {
 	base64_encode(out, in, false);
 	return 0;
 }
 
-static int base64_plain(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+static int decode_url_safe(struct mu_buf *out, struct mu_span in, struct mu_err *err)
 {
 	return base64_decode(out, in, false, err);
 }
 
-static int example(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+static int convert_example(struct mu_buf *out, struct mu_span in, struct mu_err *err)
 {
 	return json_example(out, in, err) ? mu_wrap(err, "Error while parsing JSON") : 0;
 }
 
 static int encode_base64(struct kernel_call *c, struct mu_err *err)
 {
-	return base64_each(c, args_attr_bool(c->node, "pad", false) ? padded : unpadded, err);
+	return map_strings(
+	    c, args_attr_bool(c->node, "pad", false) ? encode_padded : encode_unpadded, err);
 }
 
-KERNEL_RUN(decode_base64, base64_each(c, base64_plain, err))
-KERNEL_RUN(decode_examples, base64_each(c, example, err))
+KERNEL_RUN(decode_base64, map_strings(c, decode_url_safe, err))
+KERNEL_RUN(decode_examples, map_strings(c, convert_example, err))
 
 static const struct kernel rows[] = {
     {"EncodeBase64", .run = encode_base64},

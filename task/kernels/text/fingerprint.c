@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FarmHash's fingerprints of 64 and 128 bits, in their version for little-endian machines. */
+/* FarmHash's fingerprints of 64 and 128 bits, for little-endian machines. */
 #include "task/kernels/text/fingerprint.h"
 
 #include <string.h>
@@ -22,9 +22,9 @@ static uint64_t load32(const char *s)
 	return v;
 }
 
-static uint64_t fingerprint_rotate(uint64_t v, int by)
+static uint64_t fingerprint_rotate(uint64_t v, int bits)
 {
-	return v >> by | v << (64 - by);
+	return v >> bits | v << (64 - bits);
 }
 
 static uint64_t fingerprint_mix(uint64_t v)
@@ -37,7 +37,7 @@ static uint64_t fold(uint64_t u, uint64_t v, uint64_t mul)
 	return fingerprint_mix((v ^ fingerprint_mix((u ^ v) * mul)) * mul) * mul;
 }
 
-static uint64_t up_to_16(const char *s, size_t n)
+static uint64_t hash_up_to_16(const char *s, size_t n)
 {
 	uint64_t mul = K2 + n * 2;
 
@@ -54,7 +54,7 @@ static uint64_t up_to_16(const char *s, size_t n)
 	return fingerprint_mix((a + (b << 8)) * K2 ^ ((uint32_t)n + (c << 2)) * K0) * K2;
 }
 
-static uint64_t up_to_64(const char *s, size_t n)
+static uint64_t hash_up_to_64(const char *s, size_t n)
 {
 	uint64_t mul = K2 + n * 2, a = load64(s) * (n <= 32 ? K1 : K2), b = load64(s + 8);
 	uint64_t c = load64(s + n - 8) * mul, d = load64(s + n - 16) * K2;
@@ -85,7 +85,8 @@ static void weak_hash_32(uint64_t out[2], const char *s, uint64_t a, uint64_t b)
 	out[1] = b + fingerprint_rotate(a, 44) + c;
 }
 
-/* Mixes a block of 64 bytes into the state.  weight: of v[0] and w[1], 9 for the last block. */
+/* Mixes a block of 64 bytes into the state.  weight: the factor of v[0] and w[1]; 9 for the last
+ * block. */
 static void mix_block_64(struct hash_state *t, const char *s, uint64_t mul, uint64_t weight)
 {
 	t->x = fingerprint_rotate(t->x + t->y + t->v[0] + load64(s + 8), 37) * mul;
@@ -106,9 +107,9 @@ uint64_t fingerprint64(const char *s, size_t n)
 	struct hash_state t = {.y = SEED * K1 + 113};
 
 	if (n <= 16)
-		return up_to_16(s, n);
+		return hash_up_to_16(s, n);
 	if (n <= 64)
-		return up_to_64(s, n);
+		return hash_up_to_64(s, n);
 	t.x = SEED * K2 + load64(s);
 	t.z = fingerprint_mix(t.y * K2 + 113) * K2;
 	const char *end = s + (n - 1) / 64 * 64, *last = s + n - 64;
@@ -123,20 +124,20 @@ uint64_t fingerprint64(const char *s, size_t n)
 		    fold(t.v[1], t.w[1], mul) + t.x, mul);
 }
 
-/* ---- 128 bits, in the version of CityHash 1.1 ---- */
+/* ---- 128 bits (CityHash 1.1) ---- */
 
 static uint64_t fold_pair(uint64_t u, uint64_t v)
 {
 	return fold(u, v, 0x9ddfea08eb382d69u);
 }
 
-static void up_to_127(const char *s, size_t n, uint64_t a, uint64_t b, uint64_t out[2])
+static void hash_up_to_127(const char *s, size_t n, uint64_t a, uint64_t b, uint64_t out[2])
 {
 	uint64_t c, d;
 
 	if (n <= 16) {
 		a = fingerprint_mix(a * K1) * K1;
-		c = b * K1 + up_to_16(s, n);
+		c = b * K1 + hash_up_to_16(s, n);
 		d = fingerprint_mix(a + (n >= 8 ? load64(s) : c));
 	} else {
 		c = fold_pair(load64(s + n - 8) + K1, a);
@@ -155,7 +156,7 @@ static void up_to_127(const char *s, size_t n, uint64_t a, uint64_t b, uint64_t 
 	out[1] = fold_pair(b, a);
 }
 
-static void from_128(const char *s, size_t n, uint64_t low, uint64_t high, uint64_t out[2])
+static void hash_from_128(const char *s, size_t n, uint64_t low, uint64_t high, uint64_t out[2])
 {
 	struct hash_state t = {.x = low, .y = high, .z = n * K1};
 
@@ -198,7 +199,7 @@ void fingerprint128(const char *s, size_t n, uint64_t out[2])
 		s += 16;
 		n -= 16;
 	}
-	(n < 128 ? up_to_127 : from_128)(s, n, low, high, out);
+	(n < 128 ? hash_up_to_127 : hash_from_128)(s, n, low, high, out);
 }
 
 uint64_t fingerprint64_join(uint64_t a, uint64_t b)

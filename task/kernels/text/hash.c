@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StringToHashBucket in its variants, and Fingerprint. */
+/* StringToHashBucket, StringToHashBucketFast, StringToHashBucketStrong and Fingerprint. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
@@ -34,13 +34,13 @@ static uint64_t hash_fast(const uint64_t key[2], const char *s, size_t n)
 	return fingerprint64(s, n);
 }
 
-static uint64_t hash_first(const uint64_t key[2], const char *s, size_t n)
+static uint64_t hash_legacy(const uint64_t key[2], const char *s, size_t n)
 {
 	return legacy_hash64(s, n);
 }
 
 KERNEL_RUN(hash_bucket_fast, to_buckets(c, hash_fast, NULL, err))
-KERNEL_RUN(hash_bucket_first, to_buckets(c, hash_first, NULL, err))
+KERNEL_RUN(hash_bucket_legacy, to_buckets(c, hash_legacy, NULL, err))
 
 static int hash_bucket_strong(struct kernel_call *c, struct mu_err *err)
 {
@@ -52,22 +52,24 @@ static int hash_bucket_strong(struct kernel_call *c, struct mu_err *err)
 			  err);
 }
 
-/* The fingerprint of several strings is that of their fingerprints in memory order. */
+/* The fingerprint of a row.  For more than one string, it is the fingerprint of the strings'
+ * fingerprints in memory order. */
 static uint64_t fingerprint_row(const struct mu_tensor *data, int64_t row, int64_t width)
 {
 	size_t bytes = (size_t)width * mu_dtype_size(data->dtype);
 
 	if (data->dtype != MU_STRING)
 		return fingerprint64((const char *)data->data + (size_t)row * bytes, bytes);
-	MU_AUTO_BUF all = {0};
+	MU_AUTO_BUF fingerprints = {0};
 	for (int64_t i = 0; i < width; i++) {
 		struct mu_span s = elems_span(data, row * width + i);
-		uint64_t one = fingerprint64(s.data, s.len);
+		uint64_t string_fingerprint = fingerprint64(s.data, s.len);
 		if (width == 1)
-			return one;
-		mu_buf_put(&all, (const char *)&one, sizeof one);
+			return string_fingerprint;
+		mu_buf_put(&fingerprints, (const char *)&string_fingerprint,
+			   sizeof string_fingerprint);
 	}
-	return fingerprint64(all.data, all.len);
+	return fingerprint64(fingerprints.data, fingerprints.len);
 }
 
 static int fingerprint(struct kernel_call *c, struct mu_err *err)
@@ -97,6 +99,6 @@ static const struct kernel rows[] = {
     {"Fingerprint", .run = fingerprint},
     {"StringToHashBucketFast", .run = hash_bucket_fast},
     {"StringToHashBucketStrong", .run = hash_bucket_strong},
-    {"StringToHashBucket", .run = hash_bucket_first},
+    {"StringToHashBucket", .run = hash_bucket_legacy},
 };
 KERNEL_TABLE(text_hash, rows)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Little-endian: up to eight bytes as a number. */
+/* Loads n bytes, at most eight, as a little-endian number. */
 static uint64_t keyed_hash_load(const char *s, size_t n)
 {
 	uint64_t v = 0;
@@ -12,9 +12,9 @@ static uint64_t keyed_hash_load(const char *s, size_t n)
 	return v;
 }
 
-static uint64_t keyed_hash_rotate(uint64_t v, int by)
+static uint64_t keyed_hash_rotate(uint64_t v, int bits)
 {
-	return v << by | v >> (64 - by);
+	return v << bits | v >> (64 - bits);
 }
 
 static void sip_rounds(uint64_t v[4], int n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two other hashes that put strings into buckets.  As with fingerprint.h, models were trained
- * with them: they are TensorFlow's, bit for bit. */
+/* The hashes of StringToHashBucketStrong and StringToHashBucket.  As in fingerprint.h, the results
+ * equal TensorFlow's bit for bit. */
 #ifndef MU_TASK_KERNELS_TEXT_KEYED_HASH_H
 #define MU_TASK_KERNELS_TEXT_KEYED_HASH_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Upper and lower case of texts in UTF-8, by the C library's table of characters and, as ICU does
- * it, by the characters that become several and the sigma at the end of a word. */
+/* Converts UTF-8 text to upper or lower case with the C library's character table.  As in ICU, some
+ * characters become more than one, and a sigma at the end of a word has its own lower case. */
 #include "task/kernels/text/letter_case.h"
 
 #include <locale.h>
@@ -12,7 +12,7 @@
 
 enum { SIGMA = 0x3a3, FINAL_SIGMA = 0x3c2, I_WITH_DOT = 0x130, DOT_ABOVE = 0x307 };
 
-/* Characters whose upper case has several, from Unicode's SpecialCasing.txt, in order. */
+/* Characters whose upper case is more than one character (Unicode's SpecialCasing.txt), sorted. */
 static const struct long_upper {
 	uint16_t from, to[3];
 } long_uppers[] = {
@@ -93,13 +93,13 @@ static bool is_cased(const int32_t *text, size_t n, size_t at)
 static void put_upper(const struct unicode_encoding *e, struct mu_buf *b, const int32_t *text,
 		      size_t n, size_t at)
 {
-	const struct long_upper *found = bsearch(&text[at], long_uppers, MU_COUNT(long_uppers),
-						 sizeof *long_uppers, compare_long_uppers);
+	const struct long_upper *special = bsearch(&text[at], long_uppers, MU_COUNT(long_uppers),
+						   sizeof *long_uppers, compare_long_uppers);
 
-	if (!found)
+	if (!special)
 		unicode_put(e, b, (int32_t)towupper_l((wint_t)text[at], utf8));
-	for (int i = 0; found && i < 3 && found->to[i]; i++)
-		unicode_put(e, b, found->to[i]);
+	for (int i = 0; special && i < 3 && special->to[i]; i++)
+		unicode_put(e, b, special->to[i]);
 }
 
 static void put_lower(const struct unicode_encoding *e, struct mu_buf *b, const int32_t *text,
@@ -127,7 +127,7 @@ int letter_case_put(struct mu_buf *b, struct mu_span s, bool upper, struct mu_er
 	if (!utf8)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "the C library has no locale C.UTF-8, which knows letters' cases");
-	if (s.len) /* TensorFlow ends the text at a zero byte */
+	if (s.len) /* as in TensorFlow, a NUL ends the text */
 		s.len = strnlen(s.data, s.len);
 	text = MU_NEW_ARRAY(int32_t, s.len + 1);
 	for (size_t at = 0; at < s.len; n++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assert, Print, PrintV2, AsString: output for people. */
+/* Assert, Print, PrintV2, StringFormat and AsString. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,16 +14,16 @@
 #include "task/kernels/random/node_state.h"
 #include "task/kernels/text/tensor_text.h"
 
-enum { LONGEST_MESSAGE = 4096, LONGEST_PRINT = 1 << 20 };
+enum { MAX_MESSAGE_BYTES = 4096, MAX_PRINT_BYTES = 1 << 20 };
 
-/* Tensors in brackets, `before` each; the first is input 1. */
-static void put_tensors(struct mu_buf *b, const struct kernel_call *c, const char *before,
-			size_t longest)
+/* Appends the inputs from input 1 on in brackets, each after `prefix`. */
+static void put_tensors(struct mu_buf *b, const struct kernel_call *c, const char *prefix,
+			size_t max_bytes)
 {
 	for (unsigned i = 1; i < c->n_in; i++) {
-		mu_buf_printf(b, "%s[", before);
+		mu_buf_printf(b, "%s[", prefix);
 		tensor_text_first(b, kernel_in(c, i), args_attr_int(c->node, "summarize", 3),
-				  longest);
+				  max_bytes);
 		mu_buf_puts(b, "]");
 	}
 }
@@ -37,11 +37,11 @@ static int assert_true(struct kernel_call *c, struct mu_err *err)
 				  mu_shape_str(&kernel_in(c, 0)->shape));
 	if (*MU_DATA(bool, kernel_in(c, 0)))
 		return 0;
-	put_tensors(&b, c, " ", LONGEST_MESSAGE);
+	put_tensors(&b, c, " ", MAX_MESSAGE_BYTES);
 	return mu_invalid(err, "assertion failed:%s", b.data ? b.data : "");
 }
 
-/* One write, so that lines of the log do not come between. */
+/* Writes the text with one call, so that no log line splits it. */
 static void write_text(int fd, const struct mu_buf *b)
 {
 	if (write(fd, b->data, b->len) < 0)
@@ -84,7 +84,7 @@ static int print(struct kernel_call *c, struct mu_err *err)
 			return 0;
 	}
 	mu_buf_puts(&b, args_attr_string(c->node, "message", ""));
-	put_tensors(&b, c, "", LONGEST_PRINT);
+	put_tensors(&b, c, "", MAX_PRINT_BYTES);
 	mu_buf_putc(&b, '\n');
 	write_text(STDERR_FILENO, &b);
 	return 0;
@@ -142,31 +142,36 @@ static int print_v2(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* The template with a tensor in each placeholder's place. */
+/* ---- StringFormat ---- */
+
+/* Replaces each placeholder of the template by the text of an input. */
 static int string_format(struct kernel_call *c, struct mu_err *err)
 {
 	const char *text = args_attr_string(c->node, "template", "%s"), *next;
-	const char *mark = args_attr_string(c->node, "placeholder", "%s");
-	int64_t ends = args_attr_int(c->node, "summarize", 3);
+	const char *placeholder = args_attr_string(c->node, "placeholder", "%s");
+	int64_t summarize = args_attr_int(c->node, "summarize", 3);
 	MU_AUTO_BUF b = {0};
-	unsigned places = 0;
+	unsigned n_placeholders = 0;
 
-	for (next = text; *mark && (next = strstr(next, mark)); next += strlen(mark))
-		places++;
-	if (places != c->n_in)
+	for (next = text; *placeholder && (next = strstr(next, placeholder));
+	     next += strlen(placeholder))
+		n_placeholders++;
+	if (n_placeholders != c->n_in)
 		return mu_invalid(
 		    err, "num placeholders in template and num inputs must match: %u vs. %u",
-		    places, c->n_in);
-	for (unsigned i = 0; i < places; i++, text = next + strlen(mark)) {
-		next = strstr(text, mark);
+		    n_placeholders, c->n_in);
+	for (unsigned i = 0; i < n_placeholders; i++, text = next + strlen(placeholder)) {
+		next = strstr(text, placeholder);
 		mu_buf_put(&b, text, (size_t)(next - text));
 		const struct mu_tensor *t = kernel_in(c, i);
-		if (t->dtype != MU_BOOL || (t->shape.count && ends)) /* as TensorFlow does */
-			tensor_text_nested(&b, t, ends);
+		if (t->dtype != MU_BOOL || (t->shape.count && summarize)) /* as TensorFlow does */
+			tensor_text_nested(&b, t, summarize);
 	}
 	mu_buf_puts(&b, text);
 	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
+
+/* ---- AsString ---- */
 
 static int check_fill(const struct mu_node *n, struct mu_err *err)
 {
@@ -181,7 +186,7 @@ static int check_fill(const struct mu_node *n, struct mu_err *err)
 	return 0;
 }
 
-/* With a width, a string is printed as by printf, so it ends at a NUL. */
+/* With a width, prints a string as printf does: it ends at a NUL. */
 static void put_string(struct mu_buf *b, const struct mu_node *n, struct mu_span s)
 {
 	int64_t width = args_attr_int(n, "width", -1),
@@ -210,13 +215,13 @@ static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, si
 	bool scientific = args_attr_bool(n, "scientific", false);
 	bool shortest = args_attr_bool(n, "shortest", false);
 	const char *fill = args_attr_string(n, "fill", "");
-	bool real = t == MU_FLOAT || t == MU_DOUBLE || mu_dtype_is_16_bit_float(t) ||
-		    mu_dtype_is_complex(t);
+	bool is_real = t == MU_FLOAT || t == MU_DOUBLE || mu_dtype_is_16_bit_float(t) ||
+		       mu_dtype_is_complex(t);
 	char w[24] = "", p[24] = "";
 
 	if (scientific && shortest)
 		return mu_invalid(err, "Cannot select both scientific and shortest notation");
-	if (!real && (scientific || shortest || precision >= 0))
+	if (!is_real && (scientific || shortest || precision >= 0))
 		return mu_invalid(err, "%s not supported for datatype %s",
 				  scientific || shortest ? "scientific and shortest format"
 							 : "precision",
@@ -226,7 +231,7 @@ static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, si
 	if (precision >= 0)
 		snprintf(p, sizeof p, ".%lld", (long long)precision);
 	snprintf(out, size, "%%%s%s%s%s", fill, w, p,
-		 !real        ? t == MU_UINT64 ? PRIu64 : PRId64
+		 !is_real     ? t == MU_UINT64 ? PRIu64 : PRId64
 		 : shortest   ? "g"
 		 : scientific ? "e"
 			      : "f");
@@ -241,10 +246,10 @@ static void print_number(struct mu_buf *b, const char *format, const struct mu_t
 	int64_t k;
 
 	if (mu_dtype_is_complex(t->dtype)) {
-		const bool wide = t->dtype == MU_COMPLEX128;
+		const bool is_double = t->dtype == MU_COMPLEX128;
 		for (int part = 0; part < 2; part++) {
-			d = wide ? ((const double *)(const void *)at)[part]
-				 : (double)((const float *)(const void *)at)[part];
+			d = is_double ? ((const double *)(const void *)at)[part]
+				      : (double)((const float *)(const void *)at)[part];
 			snprintf(text, sizeof text, format, d);
 			mu_buf_puts(b, part ? "," : "(");
 			mu_buf_puts(b, text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ReduceJoin: joins strings along dimensions in the given order; the first runs fastest. */
+/* ReduceJoin: joins strings along dimensions in the given order; the first dimension varies
+ * fastest. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -7,8 +8,8 @@
 struct reduce_join {
 	int n;
 	int axis[MU_MAX_RANK];
-	bool joined[MU_MAX_RANK];
-	struct view view; /* the kept axes, then the joined ones */
+	bool is_joined[MU_MAX_RANK];
+	struct view view; /* the axes of the output, then the joined axes */
 	struct mu_shape shape;
 };
 
@@ -22,9 +23,9 @@ static int read_axes(const struct kernel_call *c, struct reduce_join *j, struct 
 		if (args_axis(axes[i], in->rank, &j->axis[i], err))
 			return mu_fail(err, MU_OUT_OF_RANGE, "Invalid reduction dimension %lld",
 				       (long long)axes[i]);
-		if (j->joined[j->axis[i]])
+		if (j->is_joined[j->axis[i]])
 			return mu_invalid(err, "Duplicate reduction dimension %d", j->axis[i]);
-		j->joined[j->axis[i]] = true;
+		j->is_joined[j->axis[i]] = true;
 	}
 	return 0;
 }
@@ -32,7 +33,7 @@ static int read_axes(const struct kernel_call *c, struct reduce_join *j, struct 
 static int reduce_join_plan(const struct kernel_call *c, struct reduce_join *j, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
-	bool keep = args_attr_bool(c->node, "keep_dims", false);
+	bool keep_dims = args_attr_bool(c->node, "keep_dims", false);
 	struct view v;
 	int k = 0;
 
@@ -41,10 +42,10 @@ static int reduce_join_plan(const struct kernel_call *c, struct reduce_join *j, 
 	view_of(&v, in);
 	j->view.rank = in->rank;
 	for (int d = 0; d < in->rank; d++) {
-		if (keep || !j->joined[d])
+		if (keep_dims || !j->is_joined[d])
 			MU_RETURN_IF_ERROR(
-			    mu_shape_push(&j->shape, j->joined[d] ? 1 : in->dim[d], err));
-		if (j->joined[d])
+			    mu_shape_push(&j->shape, j->is_joined[d] ? 1 : in->dim[d], err));
+		if (j->is_joined[d])
 			continue;
 		j->view.dim[k] = in->dim[d];
 		j->view.stride[k++] = v.stride[d];
@@ -58,7 +59,7 @@ static int reduce_join_plan(const struct kernel_call *c, struct reduce_join *j, 
 
 static int reduce_join(struct kernel_call *c, struct mu_err *err)
 {
-	const char *between = args_attr_string(c->node, "separator", "");
+	const char *separator = args_attr_string(c->node, "separator", "");
 	MU_AUTO_TENSOR transposed = {0};
 	struct mu_tensor *out;
 	MU_AUTO_BUF b = {0};
@@ -68,13 +69,13 @@ static int reduce_join(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(mu_tensor_new(&transposed, MU_STRING, &kernel_in(c, 0)->shape, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &j.shape, &out, err));
 	view_read(MU_STRING, transposed.data, kernel_in(c, 0)->data, &j.view);
-	int64_t each = j.shape.count ? transposed.shape.count / j.shape.count : 0;
+	int64_t n_joined = j.shape.count ? transposed.shape.count / j.shape.count : 0;
 	for (int64_t i = 0; i < j.shape.count; i++) {
 		mu_buf_clear(&b);
-		for (int64_t k = 0; k < each; k++) {
-			struct mu_span s = elems_span(&transposed, i * each + k);
+		for (int64_t k = 0; k < n_joined; k++) {
+			struct mu_span s = elems_span(&transposed, i * n_joined + k);
 			if (k)
-				mu_buf_puts(&b, between);
+				mu_buf_puts(&b, separator);
 			mu_buf_put(&b, s.data, s.len);
 		}
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
@@ -82,7 +83,7 @@ static int reduce_join(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- UnsortedSegmentJoin: strings of one number, in the order in which they come ---- */
+/* ---- UnsortedSegmentJoin ---- */
 
 static int check_segments(const struct kernel_call *c, int64_t *n, struct mu_err *err)
 {
@@ -118,8 +119,8 @@ static int check_segments(const struct kernel_call *c, int64_t *n, struct mu_err
 	return 0;
 }
 
-/* Which rows the segments have, one segment behind the other: those of k from first[k + 1] to
- * first[k + 2].  first has room for n + 2. */
+/* Sorts the row indices by segment: segment k has rows[first[k + 1]] to rows[first[k + 2] - 1].
+ * `first` has n + 2 zeros. */
 static void rows_by_segment(const struct mu_tensor *ids, int64_t n, int64_t *first, int64_t *rows)
 {
 	for (int64_t i = 0; i < ids->shape.count; i++)
@@ -134,11 +135,11 @@ static void rows_by_segment(const struct mu_tensor *ids, int64_t n, int64_t *fir
 static int segment_join(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *ids = kernel_in(c, 1);
-	const char *between = args_attr_string(c->node, "separator", "");
+	const char *separator = args_attr_string(c->node, "separator", "");
 	struct mu_shape shape = mu_shape_scalar();
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor *out;
-	int64_t n = 0, each = mu_shape_product(&in->shape, ids->shape.rank, in->shape.rank);
+	int64_t n = 0, row_elements = mu_shape_product(&in->shape, ids->shape.rank, in->shape.rank);
 
 	MU_RETURN_IF_ERROR(check_segments(c, &n, err));
 	MU_RETURN_IF_ERROR(mu_shape_splice(&shape, &in->shape, 0, ids->shape.rank, 1, &n, err));
@@ -149,12 +150,12 @@ static int segment_join(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_FREE int64_t *row = MU_NEW_ARRAY(int64_t, (size_t)ids->shape.count + 1);
 	rows_by_segment(ids, n, first, row);
 	for (int64_t i = 0; i < shape.count; i++) {
-		int64_t k = i / each;
+		int64_t k = i / row_elements;
 		mu_buf_clear(&b);
 		for (int64_t r = first[k + 1]; r < first[k + 2]; r++) {
-			struct mu_span s = elems_span(in, row[r] * each + i % each);
-			if (b.len) /* not before the first text that is not empty */
-				mu_buf_puts(&b, between);
+			struct mu_span s = elems_span(in, row[r] * row_elements + i % row_elements);
+			if (b.len) /* no separator before the first non-empty string */
+				mu_buf_puts(&b, separator);
 			mu_buf_put(&b, s.data, s.len);
 		}
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);

@@ -8,33 +8,34 @@
 #include <string.h>
 
 enum {
-	MAX_PATTERN = 64 << 10,
-	MAX_TEXT = 16 << 20,
+	MAX_PATTERN_BYTES = 64 << 10,
+	MAX_TEXT_BYTES = 16 << 20,
 	MAX_REPEAT = 1000,
 	MAX_NESTING = 1000,
 	HEAP_KIB = 64 << 10
 };
-/* A step is a callout, or a byte that is passed: some 0.5 s of them.  The translated pattern has a
- * callout at its begin, at the end of each group and behind each repetition, so what lies between
- * two of them is at most as long as the pattern.  A callout of a long pattern is several steps. */
+/* Limits of a match.  A step is a callout, or a byte by which the matcher moves; MAX_STEPS take
+ * about 0.5 s.  The translated pattern has a callout at its start, at the end of each group and
+ * after each repetition.  The matcher can do work in proportion to the pattern between two
+ * callouts, so a callout of a long pattern counts as several steps. */
 enum { MAX_STEPS = 20000000, STEPS_PER_BYTE = 64, BYTES_PER_STEP = 256 };
 #define CALLOUT "(?C)"
 /* With malformed characters, PCRE2 checks the rest of the text for each match. */
-enum { MAX_MALFORMED_TEXT = 64 << 10 };
+enum { MAX_MALFORMED_BYTES = 64 << 10 };
 
 struct regex {
 	pcre2_code *code;
-	struct mu_buf source; /* the translated pattern */
-	pcre2_code *tolerant; /* for texts with malformed characters; NULL: not compiled yet */
-	bool malformed;       /* the text */
+	struct mu_buf source;       /* the translated pattern */
+	pcre2_code *malformed_code; /* for malformed UTF-8; NULL: not compiled yet */
+	bool is_malformed;          /* the current text */
 	pcre2_match_context *context;
 	pcre2_match_data *data;
 	uint32_t n_groups;
 	char *pattern;
-	bool whole;
-	size_t at; /* where the matcher was last */
+	bool full_match;
+	size_t at; /* last position of the matcher */
 	uint64_t steps_of_callout;
-	uint64_t steps, max_steps; /* of this text */
+	uint64_t steps, max_steps; /* of the current text */
 };
 
 /* ---- translation ---- */
@@ -43,7 +44,7 @@ struct translation {
 	const char *pattern, *at;
 	struct mu_buf out;
 	unsigned depth;
-	bool can_repeat, repeated; /* the item before; it has its repetition already */
+	bool can_repeat, has_repetition; /* the previous item */
 	struct mu_err *err;
 };
 
@@ -61,7 +62,8 @@ static void put_literal(struct mu_buf *out, unsigned c)
 		mu_buf_putc(out, (char)c);
 }
 
-/* \x{10ffff}, \x7f, \012: the number of bytes behind the backslash; 0: it is none of these. */
+/* Reads \x{10ffff}, \x7f or \012.  Returns the number of bytes after the backslash, 0 if s has none
+ * of these forms. */
 static size_t regex_read_number(const char *s, unsigned *c)
 {
 	size_t n = 0;
@@ -86,7 +88,7 @@ static size_t regex_read_number(const char *s, unsigned *c)
 	return n;
 }
 
-/* One character behind a backslash; *n bytes of the pattern. */
+/* Reads a character of *n bytes after a backslash. */
 static bool read_escaped_char(const char *s, unsigned *c, size_t *n)
 {
 	static const char names[] = "aftnrv", values[] = "\a\f\t\n\r\v";
@@ -100,12 +102,13 @@ static bool read_escaped_char(const char *s, unsigned *c, size_t *n)
 	return name || (*c && *c < 0x80 && !isalnum((int)*c));
 }
 
-/* \d \s \w \pN \p{Greek} and their complements; the number of bytes behind the backslash, 0: none.
- * PCRE2's \s has \v, RE2's has not; a script is the character's own, without extensions. */
+/* Translates \d \s \w \pN \p{Greek} and their complements.  Returns the number of bytes after the
+ * backslash, 0 if s is none of these.  RE2's \s does not contain \v, and its scripts are those of
+ * the Script property, without Script_Extensions. */
 static size_t put_set(struct mu_buf *out, const char *s, bool in_class)
 {
 	size_t n;
-	bool not ;
+	bool negated;
 
 	if (*s && strchr("dDwW", *s))
 		return mu_buf_printf(out, "\\%c", *s), 1;
@@ -119,17 +122,17 @@ static size_t put_set(struct mu_buf *out, const char *s, bool in_class)
 		return mu_buf_printf(out, "\\%.2s", s), 2;
 	if (s[1] != '{')
 		return 0;
-	not = s[2] == '^';
-	s += 2 + not ;
+	negated = s[2] == '^';
+	s += 2 + negated;
 	n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_");
 	if (!n || s[n] != '}')
 		return 0;
-	mu_buf_printf(out, "\\%c{%s%.*s}", (s[-2 - not ] == 'P') != not ? 'P' : 'p',
+	mu_buf_printf(out, "\\%c{%s%.*s}", (s[-2 - negated] == 'P') != negated ? 'P' : 'p',
 		      n > 2 && strncmp(s, "Any", n) != 0 ? "sc:" : "", (int)n, s);
-	return n + 3 + not ;
+	return n + 3 + negated;
 }
 
-/* Characters of RE2's own sets: bytes are UTF-8 and pass as they are. */
+/* Copies a character of a class.  Bytes of UTF-8 are copied unchanged. */
 static int read_class_char(struct translation *t, struct mu_buf *item)
 {
 	unsigned c;
@@ -180,7 +183,7 @@ static int put_class(struct translation *t)
 	return 0;
 }
 
-/* Writes the opening of a group, and skips n bytes of the pattern.  The inner group takes the
+/* Writes the opening of a group, and skips n bytes of the pattern.  An inner group encloses the
  * alternatives, so that the callout at the end of the group follows each of them. */
 static void open_group(struct translation *t, const char *open, int len, size_t n)
 {
@@ -189,13 +192,13 @@ static void open_group(struct translation *t, const char *open, int len, size_t 
 	t->depth++;
 }
 
-/* "(", "(?:", "(?P<name>", "(?i)", "(?i:" */
-static int put_open(struct translation *t, bool *item)
+/* Translates "(", "(?:", "(?P<name>", "(?i)" and "(?i:".  Sets *is_item to false. */
+static int put_open(struct translation *t, bool *is_item)
 {
 	const char *s = t->at;
 	size_t n;
 
-	*item = false;
+	*is_item = false;
 	if (s[1] != '?') {
 		open_group(t, "(", 1, 1);
 		return 0;
@@ -203,7 +206,7 @@ static int put_open(struct translation *t, bool *item)
 	n = s[2] == 'P' && s[3] == '<' ? strspn(s + 4, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop"
 						       "qrstuvwxyz0123456789_")
 				       : 0;
-	if (n && s[4 + n] == '>') { /* rewrites name groups by number alone */
+	if (n && s[4 + n] == '>') { /* rewrites refer to groups by number only */
 		open_group(t, "(", 1, n + 5);
 		return 0;
 	}
@@ -219,27 +222,28 @@ static int put_open(struct translation *t, bool *item)
 	return 0;
 }
 
-/* The length of {2}, {2,} or {2,5}; 0: the brace is a literal. */
-static size_t read_braces(const char *s, long *most)
+/* Returns the length of {2}, {2,} or {2,5}; 0: the brace is a literal. */
+static size_t read_braces(const char *s, long *max_count)
 {
 	char *end;
 	long low;
 
 	if (!isdigit((unsigned char)s[1]))
 		return 0;
-	low = *most = strtol(s + 1, &end, 10);
+	low = *max_count = strtol(s + 1, &end, 10);
 	if (*end == ',')
-		*most = isdigit((unsigned char)end[1]) ? strtol(end + 1, &end, 10) : (end++, low);
+		*max_count =
+		    isdigit((unsigned char)end[1]) ? strtol(end + 1, &end, 10) : (end++, low);
 	return *end == '}' ? (size_t)(end - s) + 1 : 0;
 }
 
-static int put_repeat(struct translation *t, size_t n, long most)
+static int put_repeat(struct translation *t, size_t n, long max_count)
 {
 	const char *s = t->at;
 
-	if (most > MAX_REPEAT)
+	if (max_count > MAX_REPEAT)
 		return invalid(t, "invalid repetition size", s, n);
-	if (t->repeated)
+	if (t->has_repetition)
 		return invalid(t, "bad repetition operator", s, n);
 	if (!t->can_repeat)
 		return invalid(t, "no argument for repetition operator", s, n);
@@ -247,7 +251,7 @@ static int put_repeat(struct translation *t, size_t n, long most)
 	mu_buf_put(&t->out, s, n);
 	mu_buf_puts(&t->out, CALLOUT);
 	t->at += n;
-	t->repeated = true;
+	t->has_repetition = true;
 	return 0;
 }
 
@@ -282,15 +286,15 @@ static int put_escape(struct translation *t)
 
 static int put_item(struct translation *t)
 {
-	bool item = true;
-	long most = 0;
+	bool is_item = true;
+	long max_count = 0;
 	size_t n;
 	int rc = 0;
 
 	if (strchr("*+?", *t->at))
 		return put_repeat(t, 1, 0);
-	if (*t->at == '{' && (n = read_braces(t->at, &most)))
-		return put_repeat(t, n, most);
+	if (*t->at == '{' && (n = read_braces(t->at, &max_count)))
+		return put_repeat(t, n, max_count);
 	switch (*t->at) {
 	case '\\':
 		rc = put_escape(t);
@@ -299,7 +303,7 @@ static int put_item(struct translation *t)
 		rc = put_class(t);
 		break;
 	case '(':
-		rc = put_open(t, &item);
+		rc = put_open(t, &is_item);
 		break;
 	case ')':
 		if (!t->depth--)
@@ -308,7 +312,7 @@ static int put_item(struct translation *t)
 		t->at++;
 		break;
 	case '|':
-		item = false;
+		is_item = false;
 		mu_buf_putc(&t->out, *t->at++);
 		break;
 	case '^':
@@ -320,11 +324,11 @@ static int put_item(struct translation *t)
 		break;
 	default:
 		put_literal(&t->out, (unsigned char)*t->at++);
-		while (((unsigned char)*t->at & 0xc0) == 0x80) /* one character, not one byte */
+		while (((unsigned char)*t->at & 0xc0) == 0x80) /* of the same character */
 			mu_buf_putc(&t->out, *t->at++);
 	}
-	t->can_repeat = item;
-	t->repeated = false;
+	t->can_repeat = is_item;
+	t->has_repetition = false;
 	return rc;
 }
 
@@ -343,7 +347,7 @@ static int translate(struct translation *t)
 
 /* ---- matching ---- */
 
-/* PCRE2's own match limit counts anew for each place where a match may begin. */
+/* Counts the steps of a text.  PCRE2's own match limit applies to each start position alone. */
 static int on_step(pcre2_callout_block *block, void *arg)
 {
 	struct regex *re = arg;
@@ -354,38 +358,38 @@ static int on_step(pcre2_callout_block *block, void *arg)
 	return re->steps > re->max_steps ? PCRE2_ERROR_MATCHLIMIT : 0;
 }
 
-static pcre2_code *compile(const struct regex *re, uint32_t more, struct mu_err *err)
+static pcre2_code *compile(const struct regex *re, uint32_t extra_options, struct mu_err *err)
 {
-	uint32_t options = PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_CIRCUMFLEX | more |
-			   (re->whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0);
-	pcre2_compile_context *how = pcre2_compile_context_create(NULL);
+	uint32_t options = PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_CIRCUMFLEX | extra_options |
+			   (re->full_match ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0);
+	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
 	char why[160] = "";
-	int failed;
-	size_t where;
+	int error_code;
+	size_t error_offset;
 
-	pcre2_set_newline(how, PCRE2_NEWLINE_LF);
-	pcre2_set_parens_nest_limit(how, MAX_NESTING);
+	pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+	pcre2_set_parens_nest_limit(context, MAX_NESTING);
 	pcre2_code *code = pcre2_compile((PCRE2_SPTR)re->source.data, re->source.len, options,
-					 &failed, &where, how);
+					 &error_code, &error_offset, context);
 	if (!code) {
-		pcre2_get_error_message(failed, (PCRE2_UCHAR *)why, sizeof(why));
+		pcre2_get_error_message(error_code, (PCRE2_UCHAR *)why, sizeof(why));
 		mu_invalid(err, "Invalid pattern: %s, error: %s", re->pattern, why);
 	}
-	pcre2_compile_context_free(how);
+	pcre2_compile_context_free(context);
 	return code;
 }
 
-int regex_new(struct regex **out, const char *pattern, bool whole, struct mu_err *err)
+int regex_new(struct regex **out, const char *pattern, bool full_match, struct mu_err *err)
 {
 	struct translation t = {.pattern = pattern, .at = pattern, .err = err};
 	MU_AUTO(regex_free) struct regex *re = MU_NEW(struct regex);
 
-	if (strlen(pattern) > MAX_PATTERN)
-		return mu_invalid(err, "the pattern is longer than %d bytes", MAX_PATTERN);
+	if (strlen(pattern) > MAX_PATTERN_BYTES)
+		return mu_invalid(err, "the pattern is longer than %d bytes", MAX_PATTERN_BYTES);
 	int rc = translate(&t);
 	re->source = t.out;
 	re->pattern = mu_xstrdup(pattern);
-	re->whole = whole;
+	re->full_match = full_match;
 	re->steps_of_callout = 1 + re->source.len / BYTES_PER_STEP;
 	if (rc)
 		return rc;
@@ -406,7 +410,7 @@ void regex_free(struct regex *re)
 	if (!re)
 		return;
 	pcre2_code_free(re->code);
-	pcre2_code_free(re->tolerant);
+	pcre2_code_free(re->malformed_code);
 	mu_buf_fini(&re->source);
 	pcre2_match_data_free(re->data);
 	pcre2_match_context_free(re->context);
@@ -434,20 +438,21 @@ int regex_match(struct regex *re, struct mu_span text, size_t from, size_t group
 	if (!from) {
 		re->steps = 0;
 		re->max_steps = MAX_STEPS + STEPS_PER_BYTE * re->steps_of_callout * text.len;
-		re->malformed = false;
+		re->is_malformed = false;
 	}
 	re->at = from;
-	if (!re->malformed) {
+	if (!re->is_malformed) {
 		n = match(re, re->code, text, from);
-		re->malformed = n <= PCRE2_ERROR_UTF8_ERR1 && n >= PCRE2_ERROR_UTF8_ERR21;
+		re->is_malformed = n <= PCRE2_ERROR_UTF8_ERR1 && n >= PCRE2_ERROR_UTF8_ERR21;
 	}
-	if (text.len > (re->malformed ? MAX_MALFORMED_TEXT : MAX_TEXT))
+	if (text.len > (re->is_malformed ? MAX_MALFORMED_BYTES : MAX_TEXT_BYTES))
 		return mu_invalid(err, "a string of %zu bytes%s is too long to match", text.len,
-				  re->malformed ? " that are not UTF-8" : "");
-	if (re->malformed) {
-		if (!re->tolerant && !(re->tolerant = compile(re, PCRE2_MATCH_INVALID_UTF, err)))
+				  re->is_malformed ? " that are not UTF-8" : "");
+	if (re->is_malformed) {
+		if (!re->malformed_code &&
+		    !(re->malformed_code = compile(re, PCRE2_MATCH_INVALID_UTF, err)))
 			return -(int)err->code;
-		n = match(re, re->tolerant, text, from);
+		n = match(re, re->malformed_code, text, from);
 	}
 	if (n == PCRE2_ERROR_NOMATCH)
 		return 0;
@@ -458,7 +463,7 @@ int regex_match(struct regex *re, struct mu_span text, size_t from, size_t group
 			       re->pattern, text.len, n);
 	at = pcre2_get_ovector_pointer(re->data);
 	/* PCRE2 treats the bytes between malformed characters as separate texts */
-	if (re->whole && (at[0] != 0 || at[1] != text.len))
+	if (re->full_match && (at[0] != 0 || at[1] != text.len))
 		return 0;
 	for (int i = 0; i < REGEX_GROUPS; i++) {
 		groups[i][0] = i < n ? at[2 * i] : SIZE_MAX;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SkipGramGenerateCandidates: pairs of each token and its neighbours in a window of random size.
- * The random numbers are those of TensorFlow for a seed. */
+ * The random numbers equal TensorFlow's for the same seed. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/random/node_state.h"
 
 struct skip_grams {
-	int64_t first, end; /* of the tokens */
-	int32_t min, max;   /* limits of a window */
-	bool with_self;
+	int64_t first, end; /* token indices */
+	int32_t min, max;   /* limits of the window size */
+	bool emit_self;
 };
 
 static int read_skip_grams(const struct kernel_call *c, struct skip_grams *s, struct mu_err *err)
@@ -20,7 +20,7 @@ static int read_skip_grams(const struct kernel_call *c, struct skip_grams *s, st
 
 	s->min = *MU_DATA(int32_t, kernel_in(c, 1));
 	s->max = *MU_DATA(int32_t, kernel_in(c, 2));
-	s->with_self = *MU_DATA(bool, kernel_in(c, 5));
+	s->emit_self = *MU_DATA(bool, kernel_in(c, 5));
 	if (s->min < 0 || s->max < 0)
 		return mu_invalid(err, "Both min_skips and max_skips must be >= 0.");
 	if (s->min > s->max)
@@ -32,7 +32,7 @@ static int read_skip_grams(const struct kernel_call *c, struct skip_grams *s, st
 	return 0;
 }
 
-/* The tokens from *low to *high are in the window around token i. */
+/* Sets *low and *high to the first and the last token in the window around token i. */
 static void window_around(const struct skip_grams *s, int64_t i, int64_t size, int64_t *low,
 			  int64_t *high)
 {
@@ -59,14 +59,14 @@ static int skip_grams(struct kernel_call *c, struct mu_err *err)
 		uint32_t range = (uint32_t)(s.max - s.min) + 1;
 		size[i] = s.min + (int32_t)philox_below_32(&random, range);
 		window_around(&s, s.first + i, size[i], &low, &high);
-		total += high - low + s.with_self;
+		total += high - low + s.emit_self;
 	}
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 0, in->dtype, total, &tokens, err));
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, in->dtype, total, &labels, err));
 	for (int64_t i = s.first; i < s.end; i++) {
 		window_around(&s, i, size[i - s.first], &low, &high);
 		for (int64_t k = low; k <= high; k++)
-			if (k != i || s.with_self) {
+			if (k != i || s.emit_self) {
 				elems_copy(in->dtype, tokens->data, at, in->data, i, 1);
 				elems_copy(in->dtype, labels->data, at++, in->data, k, 1);
 			}

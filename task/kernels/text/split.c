@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* StringSplit, Substr, StringLength, StringLower, StringUpper and StringStrip. A character is a
- * byte, or with unit UTF8_CHAR a byte that continues no other with its continuation bytes. */
+ * byte; with unit UTF8_CHAR, it also includes the UTF-8 continuation bytes after it. */
 #include <ctype.h>
 
 #include "task/kernels/engine/args.h"
@@ -9,12 +9,12 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/text/letter_case.h"
 
-/* ---- splitting: tokens of all rows, then as a sparse tensor ---- */
+/* ---- StringSplit, StringSplitV2 ---- */
 
 struct tokens {
 	struct mu_span *list;
 	int64_t *row;
-	int64_t n, cap, widest, in_row;
+	int64_t n, cap, max_row_tokens, row_tokens;
 };
 
 static void tokens_fini(struct tokens *t)
@@ -31,39 +31,39 @@ static void add_token(struct tokens *t, int64_t row, const char *from, const cha
 		t->list = mu_xrealloc(t->list, (size_t)t->cap * sizeof *t->list);
 		t->row = mu_xrealloc(t->row, (size_t)t->cap * sizeof *t->row);
 	}
-	t->in_row = t->n && t->row[t->n - 1] == row ? t->in_row + 1 : 1;
-	t->widest = t->in_row > t->widest ? t->in_row : t->widest;
+	t->row_tokens = t->n && t->row[t->n - 1] == row ? t->row_tokens + 1 : 1;
+	t->max_row_tokens = t->row_tokens > t->max_row_tokens ? t->row_tokens : t->max_row_tokens;
 	t->row[t->n] = row;
 	t->list[t->n++] = (struct mu_span){from, (size_t)(to - from)};
 }
 
-/* At any of the delimiter's characters; at each character when there are none.  The empty string
- * has no tokens. */
-static void split_at_any(struct tokens *t, int64_t row, struct mu_span s, struct mu_span any,
-			 bool skip_empty)
+/* Splits at each delimiter.  Without delimiters, every byte is a token.  The empty string has no
+ * tokens. */
+static void split_at_chars(struct tokens *t, int64_t row, struct mu_span s,
+			   struct mu_span delimiters, bool skip_empty)
 {
 	const char *end = s.data + s.len, *from = s.data;
 
-	for (const char *at = s.data; at < end && !any.len; at++)
+	for (const char *at = s.data; at < end && !delimiters.len; at++)
 		add_token(t, row, at, at + 1);
-	for (const char *at = s.data; at <= end && any.len && s.len; at++)
-		if (at == end || memchr(any.data, *at, any.len)) {
+	for (const char *at = s.data; at <= end && delimiters.len && s.len; at++)
+		if (at == end || memchr(delimiters.data, *at, delimiters.len)) {
 			if (at > from || !skip_empty)
 				add_token(t, row, from, at);
 			from = at + 1;
 		}
 }
 
-/* Splits as Python does: at runs of spaces, with the ends trimmed. After the last allowed split the
- * rest is one token. */
-static void split_at_spaces(struct tokens *t, int64_t row, struct mu_span s, int64_t most)
+/* Splits as Python does: at runs of spaces, with the ends trimmed. The rest after max_splits splits
+ * is one token. */
+static void split_at_spaces(struct tokens *t, int64_t row, struct mu_span s, int64_t max_splits)
 {
 	const char *at = s.data, *end = s.data + s.len;
 
 	for (int64_t n = 0;; n++) {
 		while (at < end && isspace((unsigned char)*at))
 			at++;
-		if (most > 0 && n == most) {
+		if (max_splits > 0 && n == max_splits) {
 			add_token(t, row, at, end);
 			return;
 		}
@@ -76,16 +76,17 @@ static void split_at_spaces(struct tokens *t, int64_t row, struct mu_span s, int
 	}
 }
 
-static void split_at_word(struct tokens *t, int64_t row, struct mu_span s, struct mu_span word,
-			  int64_t most)
+static void split_at_string(struct tokens *t, int64_t row, struct mu_span s,
+			    struct mu_span delimiter, int64_t max_splits)
 {
 	const char *from = s.data, *end = s.data + s.len, *at;
 
-	for (int64_t n = 0; (most <= 0 || n < most) &&
-			    (at = memmem(from, (size_t)(end - from), word.data, word.len));
+	for (int64_t n = 0;
+	     (max_splits <= 0 || n < max_splits) &&
+	     (at = memmem(from, (size_t)(end - from), delimiter.data, delimiter.len));
 	     n++) {
 		add_token(t, row, from, at);
-		from = at + word.len;
+		from = at + delimiter.len;
 	}
 	add_token(t, row, from, end);
 }
@@ -106,7 +107,7 @@ static int output_tokens(struct kernel_call *c, const struct tokens *t, int64_t 
 			      t->list[i].len);
 	}
 	MU_DATA(int64_t, shape)[0] = rows;
-	MU_DATA(int64_t, shape)[1] = t->widest;
+	MU_DATA(int64_t, shape)[1] = t->max_row_tokens;
 	return 0;
 }
 
@@ -114,23 +115,23 @@ static int split_strings(struct kernel_call *c, bool v2, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	bool skip_empty = args_attr_bool(c->node, "skip_empty", true);
-	int64_t most = args_attr_int(c->node, "maxsplit", -1);
+	int64_t max_splits = args_attr_int(c->node, "maxsplit", -1);
 	TOKENS_AUTO t = {0};
 
 	if (kernel_in(c, 1)->shape.count != 1 || (v2 && kernel_in(c, 1)->shape.rank))
 		return mu_invalid(err, "delimiter must be a scalar, got shape: %s",
 				  mu_shape_str(&kernel_in(c, 1)->shape));
-	struct mu_span by = elems_span(kernel_in(c, 1), 0);
+	struct mu_span delimiter = elems_span(kernel_in(c, 1), 0);
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
 		if (!v2)
-			split_at_any(&t, i, s, by, skip_empty);
-		else if (!most)
+			split_at_chars(&t, i, s, delimiter, skip_empty);
+		else if (!max_splits)
 			add_token(&t, i, s.data, s.data + s.len);
-		else if (by.len)
-			split_at_word(&t, i, s, by, most);
+		else if (delimiter.len)
+			split_at_string(&t, i, s, delimiter, max_splits);
 		else
-			split_at_spaces(&t, i, s, most);
+			split_at_spaces(&t, i, s, max_splits);
 	}
 	return output_tokens(c, &t, in->shape.count, err);
 }
@@ -190,8 +191,8 @@ static int string_length(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* A length below 0 takes the rest of the bytes but, as in TensorFlow, no characters, and none can
- * be counted from the end. */
+/* A negative length means all other bytes.  With unit UTF8_CHAR it means no characters, and a
+ * negative position is an error then, as in TensorFlow. */
 static int cut_substring(struct mu_span s, int64_t pos, int64_t len, bool utf8, int64_t i,
 			 struct mu_string *out, struct mu_err *err)
 {
@@ -209,7 +210,7 @@ static int cut_substring(struct mu_span s, int64_t pos, int64_t len, bool utf8, 
 	return 0;
 }
 
-/* The element of a tensor that broadcasts to `to` which output element i sees. */
+/* The index into a tensor of shape `from`, broadcast to `to`, for output element i. */
 static int64_t broadcast_index(const struct mu_shape *from, const struct mu_shape *to, int64_t i)
 {
 	int64_t at = 0, step = 1;
@@ -244,9 +245,9 @@ static int substr(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- string to string ---- */
+/* ---- StringLower, StringUpper, StringStrip ---- */
 
-/* Appends a text, read as UTF-8 or as ASCII among other bytes. */
+/* Appends a converted text.  Without utf8, only ASCII letters change case. */
 typedef int put_text(struct mu_buf *b, struct mu_span s, bool utf8, struct mu_err *err);
 
 static int put_lower(struct mu_buf *b, struct mu_span s, bool utf8, struct mu_err *err)
@@ -279,7 +280,7 @@ static int put_stripped(struct mu_buf *b, struct mu_span s, bool utf8, struct mu
 	return 0;
 }
 
-static int each_string(struct kernel_call *c, put_text *put, struct mu_err *err)
+static int convert_strings(struct kernel_call *c, put_text *put, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	const char *encoding = args_attr_string(c->node, "encoding", "");
@@ -298,10 +299,10 @@ static int each_string(struct kernel_call *c, put_text *put, struct mu_err *err)
 	return 0;
 }
 
-#define EACH(name, put) KERNEL_RUN(name, each_string(c, put, err))
-EACH(string_lower, put_lower)
-EACH(string_upper, put_upper)
-EACH(string_strip, put_stripped)
+#define STRING_KERNEL(name, put) KERNEL_RUN(name, convert_strings(c, put, err))
+STRING_KERNEL(string_lower, put_lower)
+STRING_KERNEL(string_upper, put_upper)
+STRING_KERNEL(string_strip, put_stripped)
 
 static const struct kernel rows[] = {
     {"StringSplit", .run = string_split},   {"StringSplitV2", .run = string_split_v2},

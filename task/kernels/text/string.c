@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops on strings. */
+/* StringJoin, RegexFullMatch and RegexReplace. */
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
@@ -95,7 +95,7 @@ static int regex_full_match(struct kernel_call *c, struct mu_err *err)
 
 /* ---- replacement of matches ---- */
 
-/* In the rewrite, \0 to \9 are replaced by the matched groups. */
+/* Appends the rewrite; its \0 to \9 become the matched groups. */
 static void put_rewrite(struct mu_buf *b, const char *text, size_t groups[REGEX_GROUPS][2],
 			const char *rewrite)
 {
@@ -111,7 +111,7 @@ static void put_rewrite(struct mu_buf *b, const char *text, size_t groups[REGEX_
 		}
 }
 
-/* Bytes of the character at `at`; 1 for an invalid byte. */
+/* The size of the character at `at` in bytes; 1 for an invalid byte. */
 static size_t char_size(struct mu_span text, size_t at)
 {
 	int32_t character;
@@ -121,8 +121,9 @@ static size_t char_size(struct mu_span text, size_t at)
 	return character == UNICODE_MALFORMED ? 1 : n;
 }
 
-/* An empty match right behind another match does not count. */
-static int replace(struct regex *re, struct mu_span text, const char *rewrite, bool all,
+/* Appends the text with its matches replaced.  An empty match at the end of another match is no
+ * match. */
+static int replace(struct regex *re, struct mu_span text, const char *rewrite, bool replace_global,
 		   struct mu_buf *b, struct mu_err *err)
 {
 	size_t at = 0, last_end = SIZE_MAX, groups[REGEX_GROUPS][2];
@@ -142,7 +143,7 @@ static int replace(struct regex *re, struct mu_span text, const char *rewrite, b
 		}
 		put_rewrite(b, text.data, groups, rewrite);
 		last_end = end;
-		if (!all)
+		if (!replace_global)
 			break;
 	}
 	if (matched >= 0)
@@ -162,7 +163,7 @@ static bool rewrite_fits(const char *rewrite, size_t groups)
 static int replace_all(struct kernel_call *c, const char *pattern, const char *rewrite,
 		       struct mu_err *err)
 {
-	bool all = args_attr_bool(c->node, "replace_global", true);
+	bool replace_global = args_attr_bool(c->node, "replace_global", true);
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 	MU_AUTO(regex_free) struct regex *re = NULL;
@@ -170,16 +171,16 @@ static int replace_all(struct kernel_call *c, const char *pattern, const char *r
 	int rc;
 
 	MU_RETURN_IF_ERROR(regex_new(&re, pattern, false, err));
-	bool fits = rewrite_fits(rewrite, regex_n_groups(re));
+	bool is_valid_rewrite = rewrite_fits(rewrite, regex_n_groups(re));
 	rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err);
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
 		struct mu_span text = elems_span(in, i);
 
 		mu_buf_clear(&b);
 		MU_RETURN_IF_ERROR(kernel_check_cancelled(c, err));
-		if (fits)
-			rc = replace(re, text, rewrite, all, &b, err);
-		else /* as TensorFlow has it: nothing is replaced */
+		if (is_valid_rewrite)
+			rc = replace(re, text, rewrite, replace_global, &b, err);
+		else /* as in TensorFlow: nothing is replaced */
 			mu_buf_put(&b, text.data, text.len);
 		if (!rc)
 			mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);

@@ -19,8 +19,8 @@ static void put_real(struct mu_buf *b, double x, bool is_double)
 		return;
 	}
 	snprintf(text, sizeof text, "%.*g", is_double ? DBL_DIG : FLT_DIG, x);
-	bool same = is_double ? strtod(text, NULL) == x : strtof(text, NULL) == (float)x;
-	if (!same)
+	bool is_exact = is_double ? strtod(text, NULL) == x : strtof(text, NULL) == (float)x;
+	if (!is_exact)
 		snprintf(text, sizeof text, "%.*g", is_double ? DBL_DIG + 2 : FLT_DIG + 3, x);
 	mu_buf_puts(b, text);
 }
@@ -48,16 +48,16 @@ void tensor_text_element(struct mu_buf *b, const struct mu_tensor *t, int64_t i)
 	}
 }
 
-/* Characters that would break the line are escaped, as in C. */
+/* Appends a string with control characters, quotes and backslashes escaped as in C. */
 static void put_escaped(struct mu_buf *b, struct mu_span s)
 {
-	static const char plain[] = "\n\r\t\"'\\", letter[] = "nrt\"'\\";
+	static const char special[] = "\n\r\t\"'\\", letter[] = "nrt\"'\\";
 
 	for (size_t i = 0; i < s.len; i++) {
 		char c = s.data[i];
-		const char *known = c ? strchr(plain, c) : NULL;
-		if (known)
-			mu_buf_printf(b, "\\%c", letter[known - plain]);
+		const char *match = c ? strchr(special, c) : NULL;
+		if (match)
+			mu_buf_printf(b, "\\%c", letter[match - special]);
 		else if ((unsigned char)c < 0x20 || c == 0x7f)
 			mu_buf_printf(b, "\\%03o", (unsigned char)c);
 		else
@@ -71,12 +71,12 @@ struct first_elements {
 	struct mu_buf *b;
 	const struct mu_tensor *t;
 	int64_t at, n;
-	size_t longest;
+	size_t max_bytes;
 };
 
 static bool is_done(const struct first_elements *f)
 {
-	return f->at >= f->n || f->b->len >= f->longest;
+	return f->at >= f->n || f->b->len >= f->max_bytes;
 }
 
 static void put_first(struct first_elements *f, int d)
@@ -99,24 +99,24 @@ static void put_first(struct first_elements *f, int d)
 	}
 }
 
-void tensor_text_first(struct mu_buf *b, const struct mu_tensor *t, int64_t n, size_t longest)
+void tensor_text_first(struct mu_buf *b, const struct mu_tensor *t, int64_t n, size_t max_bytes)
 {
-	int64_t all = t->shape.count;
+	int64_t count = t->shape.count;
 	struct mu_tensor flat = *t;
 
-	if (t->dtype == MU_BOOL && !n) /* as TensorFlow does */
+	if (t->dtype == MU_BOOL && !n) /* as in TensorFlow */
 		return;
 	if (!t->shape.rank || mu_dtype_is_complex(t->dtype))
-		flat.shape = mu_shape_vec(all);
-	struct first_elements f = {b, &flat, 0, n < 0 || n > all ? all : n, longest};
+		flat.shape = mu_shape_vec(count);
+	struct first_elements f = {b, &flat, 0, n < 0 || n > count ? count : n, max_bytes};
 	put_first(&f, 0);
-	if (f.at < all)
+	if (f.at < count)
 		mu_buf_puts(b, "...");
 }
 
 /* ---- the first and last elements of each dimension ---- */
 
-/* Between two elements of dimension d: the deeper they are, the more lines. */
+/* Appends the separator of two elements of dimension d: more newlines for outer dimensions. */
 static void put_space(struct mu_buf *b, int d, int rank)
 {
 	for (int i = d + 1; i < rank; i++)
@@ -125,10 +125,11 @@ static void put_space(struct mu_buf *b, int d, int rank)
 		mu_buf_putc(b, ' ');
 }
 
-static void put_nested(struct mu_buf *b, const struct mu_tensor *t, int64_t ends, int d, int64_t at)
+static void put_nested(struct mu_buf *b, const struct mu_tensor *t, int64_t edge_items, int d,
+		       int64_t at)
 {
 	const struct mu_shape *s = &t->shape;
-	int64_t n, each = 1;
+	int64_t n, stride = 1;
 
 	if (d == s->rank) {
 		if (t->dtype == MU_STRING) {
@@ -141,34 +142,34 @@ static void put_nested(struct mu_buf *b, const struct mu_tensor *t, int64_t ends
 		return;
 	}
 	n = s->dim[d];
-	each = mu_shape_product(s, d + 1, s->rank);
+	stride = mu_shape_product(s, d + 1, s->rank);
 	mu_buf_putc(b, '[');
 	for (int64_t i = 0; i < n; i++) {
 		if (i)
 			put_space(b, d, s->rank);
-		if (i == ends && n - ends > ends) {
+		if (i == edge_items && n - edge_items > edge_items) {
 			if (!i)
 				put_space(b, d, s->rank);
 			mu_buf_puts(b, "...");
-			i = n - ends - 1;
+			i = n - edge_items - 1;
 			continue;
 		}
-		put_nested(b, t, ends, d + 1, at + i * each);
+		put_nested(b, t, edge_items, d + 1, at + i * stride);
 	}
 	mu_buf_putc(b, ']');
 }
 
-void tensor_text_nested(struct mu_buf *b, const struct mu_tensor *t, int64_t ends)
+void tensor_text_nested(struct mu_buf *b, const struct mu_tensor *t, int64_t edge_items)
 {
-	int64_t all = t->shape.count;
+	int64_t count = t->shape.count;
 
-	if (mu_dtype_is_complex(t->dtype) && t->shape.rank) { /* flat, as TensorFlow does */
+	if (mu_dtype_is_complex(t->dtype) && t->shape.rank) { /* flat, as in TensorFlow */
 		mu_buf_putc(b, '[');
-		tensor_text_first(b, t, ends, SIZE_MAX);
+		tensor_text_first(b, t, edge_items, SIZE_MAX);
 		mu_buf_putc(b, ']');
-	} else if (!t->shape.rank && !ends) {
+	} else if (!t->shape.rank && !edge_items) {
 		mu_buf_puts(b, "...");
 	} else {
-		put_nested(b, t, ends < 0 || ends > all ? all : ends, 0, 0);
+		put_nested(b, t, edge_items < 0 || edge_items > count ? count : edge_items, 0, 0);
 	}
 }

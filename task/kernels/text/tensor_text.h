@@ -6,11 +6,12 @@
 #include "lib/base/buf.h"
 #include "lib/tensor/tensor.h"
 
-/* One element; reals with the fewest digits that give the same number again. */
+/* Appends an element.  A real has the fewest digits that parse to the same number. */
 void tensor_text_element(struct mu_buf *b, const struct mu_tensor *t, int64_t i);
-/* "[1 2][3...]...": the first n elements (-1: all), until the text has `longest` bytes. */
-void tensor_text_first(struct mu_buf *b, const struct mu_tensor *t, int64_t n, size_t longest);
-/* "[[1 2]\n [3 4]]": strings in quotes, of a long dimension its first and last `ends` (-1: all). */
-void tensor_text_nested(struct mu_buf *b, const struct mu_tensor *t, int64_t ends);
+/* Appends the first n elements (-1: all) until the text has max_bytes: "[1 2][3...]...". */
+void tensor_text_first(struct mu_buf *b, const struct mu_tensor *t, int64_t n, size_t max_bytes);
+/* Appends "[[1 2]\n [3 4]]", with strings in quotes.  A long dimension shows its first and last
+ * edge_items elements (-1: all). */
+void tensor_text_nested(struct mu_buf *b, const struct mu_tensor *t, int64_t edge_items);
 
 #endif

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLOAT_MAX_BYTES = 31 }; /* TensorFlow reads no longer ones, spaces included */
+enum { FLOAT_MAX_BYTES = 31 }; /* as in TensorFlow, spaces included */
 
-/* Reads a number that strtod understands.  Of its forms TensorFlow knows neither hexadecimal
- * fractions and exponents nor `infinity` and `nan(…)`. */
-static bool read_float(struct mu_span s, enum mu_dtype type, double *wide, float *narrow)
+/* Parses a number with strtod.  As in TensorFlow, hexadecimal fractions and exponents, `infinity`
+ * and `nan(…)` are invalid. */
+static bool read_float(struct mu_span s, enum mu_dtype type, double *double_out, float *float_out)
 {
 	char text[FLOAT_MAX_BYTES + 1] = {0}, *stop = text;
 	size_t n = 0;
@@ -19,9 +19,9 @@ static bool read_float(struct mu_span s, enum mu_dtype type, double *wide, float
 	if (strpbrk(text, text[n] == '0' && tolower(text[n + 1]) == 'x' ? ".pP" : "(yY"))
 		return false;
 	if (type == MU_FLOAT)
-		*narrow = strtof(text, &stop);
+		*float_out = strtof(text, &stop);
 	else
-		*wide = strtod(text, &stop);
+		*double_out = strtod(text, &stop);
 	return s.len && stop == text + s.len;
 }
 

@@ -8,7 +8,7 @@
 #include "lib/tensor/tensor.h"
 
 /* Parses the text as element `at` of data. Returns false without a write if the text is no number,
- * is out of range or has more characters. Reads nothing behind the text. */
+ * is out of range or has other characters. The text needs no NUL at its end. */
 bool text_number(struct mu_span text, enum mu_dtype type, void *data, int64_t at);
 
 #endif

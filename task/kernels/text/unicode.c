@@ -9,13 +9,13 @@
 enum { BYTE_ORDER_MARK = 0xfeff };
 
 struct unicode_encoding {
-	const char *name; /* small letters and digits alone */
-	size_t (*next)(struct mu_span s, bool little, int32_t *character);
-	void (*put)(struct mu_buf *b, bool little, int32_t character);
-	bool little;    /* the lowest byte comes first */
-	unsigned marks; /* bytes of a byte order mark, which decides `little`; 0: none is known */
-	const char *charset; /* iconv decodes it, under this name; NULL: `next` does */
-	bool wide;           /* characters of the charset have up to MAX_CHARACTER_BYTES bytes */
+	const char *name; /* lower-case letters and digits only */
+	size_t (*next)(struct mu_span s, bool little_endian, int32_t *character);
+	void (*put)(struct mu_buf *b, bool little_endian, int32_t character);
+	bool little_endian;
+	unsigned mark_bytes; /* size of a byte order mark, which sets the order; 0: fixed order */
+	const char *charset; /* name for iconv, which decodes it; NULL: `next` decodes */
+	bool is_multibyte;   /* a character of the charset has up to MAX_CHARACTER_BYTES bytes */
 };
 
 static unsigned byte_at(struct mu_span s, size_t i)
@@ -23,9 +23,9 @@ static unsigned byte_at(struct mu_span s, size_t i)
 	return (unsigned char)s.data[i];
 }
 
-/* The length of the character that starts with this byte; 0: none does.  *lowest and *highest limit
- * the second byte: they exclude overlong forms, surrogates and numbers beyond the last character.
- */
+/* The length of the character that starts with this byte; 0: no character starts with it.  *lowest
+ * and *highest limit the second byte, to exclude overlong forms, surrogates and code points beyond
+ * UNICODE_LAST. */
 static size_t utf8_length(unsigned first, unsigned *lowest, unsigned *highest)
 {
 	*lowest = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
@@ -37,7 +37,7 @@ static size_t utf8_length(unsigned first, unsigned *lowest, unsigned *highest)
 					       : 0;
 }
 
-static size_t next_utf8(struct mu_span s, bool little, int32_t *character)
+static size_t next_utf8(struct mu_span s, bool little_endian, int32_t *character)
 {
 	unsigned first = byte_at(s, 0), lowest, highest;
 	size_t n = utf8_length(first, &lowest, &highest);
@@ -57,7 +57,7 @@ static size_t next_utf8(struct mu_span s, bool little, int32_t *character)
 	return n;
 }
 
-static void put_utf8(struct mu_buf *b, bool little, int32_t c)
+static void put_utf8(struct mu_buf *b, bool little_endian, int32_t c)
 {
 	static const unsigned char mark[] = {0, 0, 0xc0, 0xe0, 0xf0};
 
@@ -69,27 +69,27 @@ static void put_utf8(struct mu_buf *b, bool little, int32_t c)
 		mu_buf_putc(b, (char)(0x80 | (c >> 6 * i & 0x3f)));
 }
 
-static uint32_t unit_at(struct mu_span s, size_t at, size_t size, bool little)
+static uint32_t unit_at(struct mu_span s, size_t at, size_t size, bool little_endian)
 {
 	uint32_t v = 0;
 
 	for (size_t i = 0; i < size; i++)
-		v = v << 8 | byte_at(s, at + (little ? size - 1 - i : i));
+		v = v << 8 | byte_at(s, at + (little_endian ? size - 1 - i : i));
 	return v;
 }
 
-static void put_unit(struct mu_buf *b, uint32_t v, size_t size, bool little)
+static void put_unit(struct mu_buf *b, uint32_t v, size_t size, bool little_endian)
 {
 	for (size_t i = 0; i < size; i++)
-		mu_buf_putc(b, (char)(v >> 8 * (little ? i : size - 1 - i)));
+		mu_buf_putc(b, (char)(v >> 8 * (little_endian ? i : size - 1 - i)));
 }
 
-static size_t next_utf16(struct mu_span s, bool little, int32_t *character)
+static size_t next_utf16(struct mu_span s, bool little_endian, int32_t *character)
 {
 	*character = UNICODE_MALFORMED;
 	if (s.len < 2)
 		return s.len;
-	uint32_t high = unit_at(s, 0, 2, little);
+	uint32_t high = unit_at(s, 0, 2, little_endian);
 	if (!unicode_is_surrogate((int32_t)high)) {
 		*character = (int32_t)high;
 		return 2;
@@ -98,57 +98,57 @@ static size_t next_utf16(struct mu_span s, bool little, int32_t *character)
 		return 2;
 	if (s.len < 4) /* the text ends within a character */
 		return s.len;
-	uint32_t low = unit_at(s, 2, 2, little);
+	uint32_t low = unit_at(s, 2, 2, little_endian);
 	if (low < 0xdc00 || low > 0xdfff)
 		return 2;
 	*character = (int32_t)(0x10000 + ((high & 0x3ff) << 10 | (low & 0x3ff)));
 	return 4;
 }
 
-static void put_utf16(struct mu_buf *b, bool little, int32_t c)
+static void put_utf16(struct mu_buf *b, bool little_endian, int32_t c)
 {
 	if (c < 0x10000) {
-		put_unit(b, (uint32_t)c, 2, little);
+		put_unit(b, (uint32_t)c, 2, little_endian);
 		return;
 	}
-	put_unit(b, 0xd800 | (uint32_t)(c - 0x10000) >> 10, 2, little);
-	put_unit(b, 0xdc00 | ((uint32_t)c & 0x3ff), 2, little);
+	put_unit(b, 0xd800 | (uint32_t)(c - 0x10000) >> 10, 2, little_endian);
+	put_unit(b, 0xdc00 | ((uint32_t)c & 0x3ff), 2, little_endian);
 }
 
-static size_t next_utf32(struct mu_span s, bool little, int32_t *character)
+static size_t next_utf32(struct mu_span s, bool little_endian, int32_t *character)
 {
 	*character = UNICODE_MALFORMED;
 	if (s.len < 4)
 		return s.len;
-	uint32_t c = unit_at(s, 0, 4, little);
+	uint32_t c = unit_at(s, 0, 4, little_endian);
 	if (c <= UNICODE_LAST && !unicode_is_surrogate((int32_t)c))
 		*character = (int32_t)c;
 	return 4;
 }
 
-static void put_utf32(struct mu_buf *b, bool little, int32_t c)
+static void put_utf32(struct mu_buf *b, bool little_endian, int32_t c)
 {
-	put_unit(b, (uint32_t)c, 4, little);
+	put_unit(b, (uint32_t)c, 4, little_endian);
 }
 
-static size_t next_ascii(struct mu_span s, bool little, int32_t *character)
+static size_t next_ascii(struct mu_span s, bool little_endian, int32_t *character)
 {
 	*character = byte_at(s, 0) < 0x80 ? (int32_t)byte_at(s, 0) : UNICODE_MALFORMED;
 	return 1;
 }
 
-static size_t next_latin(struct mu_span s, bool little, int32_t *character)
+static size_t next_latin(struct mu_span s, bool little_endian, int32_t *character)
 {
 	*character = (int32_t)byte_at(s, 0);
 	return 1;
 }
 
-static void put_ascii(struct mu_buf *b, bool little, int32_t c)
+static void put_ascii(struct mu_buf *b, bool little_endian, int32_t c)
 {
-	mu_buf_putc(b, c < 0x80 ? (char)c : 0x1a); /* "substitute" */
+	mu_buf_putc(b, c < 0x80 ? (char)c : 0x1a); /* SUBSTITUTE */
 }
 
-static void put_latin(struct mu_buf *b, bool little, int32_t c)
+static void put_latin(struct mu_buf *b, bool little_endian, int32_t c)
 {
 	mu_buf_putc(b, c < 0x100 ? (char)c : 0x1a);
 }
@@ -167,12 +167,12 @@ static const struct unicode_encoding encodings[] = {
     {"utf32", next_utf32, put_utf32, false, 4, NULL, false},
 };
 
-/* ---- charsets, which are only decoded: ops encode as UTF ---- */
+/* ---- charsets (only decoded; the ops encode to UTF) ---- */
 
 enum { MAX_CHARACTER_BYTES = 4 };
 
-/* The names of one charset are words.  For each of them iconv has the mapping of ICU, which
- * TensorFlow uses, apart from characters for private use. */
+/* `name` is a list of names, separated by spaces.  The mappings of iconv equal those of ICU, which
+ * TensorFlow uses, except for private-use characters. */
 static const struct unicode_encoding charsets[] = {
     {"iso88592 latin2", .charset = "ISO8859-2"},
     {"iso88593 latin3", .charset = "ISO8859-3"},
@@ -199,16 +199,17 @@ static const struct unicode_encoding charsets[] = {
     {"windows874 tis620", .charset = "CP874"},
     {"koi8r", .charset = "KOI8-R"},
     {"koi8u", .charset = "KOI8-U"},
-    {"shiftjis sjis cp932 windows31j", .wide = true, .charset = "CP932"},
-    {"eucjp", .wide = true, .charset = "EUC-JP-MS"},
-    {"euckr", .wide = true, .charset = "EUC-KR"},
-    {"windows949 ksc56011987", .wide = true, .charset = "UHC"},
-    {"gb2312", .wide = true, .charset = "EUC-CN"},
-    {"gbk cp936", .wide = true, .charset = "GBK"},
-    {"gb18030", .wide = true, .charset = "GB18030"},
-    {"big5", .wide = true, .charset = "BIG5"}};
+    {"shiftjis sjis cp932 windows31j", .is_multibyte = true, .charset = "CP932"},
+    {"eucjp", .is_multibyte = true, .charset = "EUC-JP-MS"},
+    {"euckr", .is_multibyte = true, .charset = "EUC-KR"},
+    {"windows949 ksc56011987", .is_multibyte = true, .charset = "UHC"},
+    {"gb2312", .is_multibyte = true, .charset = "EUC-CN"},
+    {"gbk cp936", .is_multibyte = true, .charset = "GBK"},
+    {"gb18030", .is_multibyte = true, .charset = "GB18030"},
+    {"big5", .is_multibyte = true, .charset = "BIG5"}};
 
-/* Opened when the charset is first named.  The lock guards them: each call changes one. */
+/* Converters, opened at the first use of a charset.  A conversion changes the state of its
+ * converter, so it holds the lock. */
 static pthread_mutex_t converters_lock = PTHREAD_MUTEX_INITIALIZER;
 static iconv_t converters[MU_COUNT(charsets)];
 
@@ -222,7 +223,7 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* NULL: unknown, or the module of glibc that has the mapping is not installed. */
+/* NULL: the charset is unknown, or its gconv module is not installed. */
 static const struct unicode_encoding *charset_named(const char *name)
 {
 	const struct unicode_encoding *e = charsets, *end = e + MU_COUNT(charsets);
@@ -251,7 +252,7 @@ static bool convert(iconv_t cd, const char *s, size_t n, int32_t *character)
 	iconv(cd, NULL, NULL, NULL, NULL);
 	if (iconv(cd, &from, &n, &to, &left) == (size_t)-1 || n)
 		return false;
-	iconv(cd, NULL, NULL, &to, &left); /* a letter that it keeps, as an accent may follow */
+	iconv(cd, NULL, NULL, &to, &left); /* flush a letter that could precede an accent */
 	*character = out[0];
 	return sizeof out - left == sizeof *out;
 }
@@ -259,12 +260,12 @@ static bool convert(iconv_t cd, const char *s, size_t n, int32_t *character)
 static size_t next_of_charset(const struct unicode_encoding *e, struct mu_span s,
 			      int32_t *character)
 {
-	size_t longest = e->wide ? MAX_CHARACTER_BYTES : 1, n = 1;
+	size_t longest = e->is_multibyte ? MAX_CHARACTER_BYTES : 1, n = 1;
 	unsigned first = byte_at(s, 0);
 
 	longest = s.len < longest ? s.len : longest;
-	/* ICU has control characters where a charset of single bytes has none. */
-	*character = first < (e->wide ? 0x80 : 0xa0) ? (int32_t)first : UNICODE_MALFORMED;
+	/* Single-byte charsets: ICU maps undefined bytes below 0xa0 to control characters. */
+	*character = first < (e->is_multibyte ? 0x80 : 0xa0) ? (int32_t)first : UNICODE_MALFORMED;
 	if (first < 0x80)
 		return 1;
 	pthread_mutex_lock(&converters_lock);
@@ -276,45 +277,46 @@ static size_t next_of_charset(const struct unicode_encoding *e, struct mu_span s
 
 const struct unicode_encoding *unicode_encoding_named(const char *name)
 {
-	char plain[16];
+	char normalized[16];
 	size_t n = 0;
 
 	for (; *name; name++) {
 		if (*name == '-' || *name == '_' || *name == ' ')
 			continue;
-		if (n + 1 == sizeof plain)
+		if (n + 1 == sizeof normalized)
 			return NULL;
-		plain[n++] = (char)tolower((unsigned char)*name);
+		normalized[n++] = (char)tolower((unsigned char)*name);
 	}
-	plain[n] = '\0';
+	normalized[n] = '\0';
 	for (size_t i = 0; i < MU_COUNT(encodings); i++)
-		if (strcmp(encodings[i].name, plain) == 0)
+		if (strcmp(encodings[i].name, normalized) == 0)
 			return &encodings[i];
-	return charset_named(plain);
+	return charset_named(normalized);
 }
 
 const struct unicode_encoding *unicode_byte_order(const struct unicode_encoding *e,
 						  struct mu_span text, size_t *mark)
 {
-	bool big, little;
+	bool big, little_endian;
 
 	*mark = 0;
-	if (!e->marks || text.len < e->marks)
+	if (!e->mark_bytes || text.len < e->mark_bytes)
 		return e;
-	big = unit_at(text, 0, e->marks, false) == BYTE_ORDER_MARK;
-	little = unit_at(text, 0, e->marks, true) == BYTE_ORDER_MARK;
-	if (big || little)
-		*mark = e->marks;
-	return little ? unicode_encoding_named(e->marks == 2 ? "UTF-16LE" : "UTF-32LE") : e;
+	big = unit_at(text, 0, e->mark_bytes, false) == BYTE_ORDER_MARK;
+	little_endian = unit_at(text, 0, e->mark_bytes, true) == BYTE_ORDER_MARK;
+	if (big || little_endian)
+		*mark = e->mark_bytes;
+	return little_endian ? unicode_encoding_named(e->mark_bytes == 2 ? "UTF-16LE" : "UTF-32LE")
+			     : e;
 }
 
 size_t unicode_next(const struct unicode_encoding *e, struct mu_span text, int32_t *character)
 {
 	return e->charset ? next_of_charset(e, text, character)
-			  : e->next(text, e->little, character);
+			  : e->next(text, e->little_endian, character);
 }
 
 void unicode_put(const struct unicode_encoding *e, struct mu_buf *b, int32_t character)
 {
-	(e->put ? e->put : put_ascii)(b, e->little, character);
+	(e->put ? e->put : put_ascii)(b, e->little_endian, character);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts as code points, their scripts, and transcoding. Depending on the node, malformed input
- * fails the step, is dropped or is replaced. */
+/* UnicodeDecode, UnicodeEncode, UnicodeTranscode and UnicodeScript. Depending on the attribute
+ * errors, malformed input fails the step, is dropped or is replaced. */
 #include "task/kernels/text/unicode.h"
 
 #include "task/kernels/engine/args.h"
@@ -13,9 +13,8 @@ enum { LAST_CONTROL = 0x1f };
 struct policy {
 	enum on_error on_error;
 	int32_t replacement;
-	bool controls;      /* control characters count as malformed */
-	bool controls_fail; /* and may fail the step: not where texts are decoded, as TensorFlow has
-			       it */
+	bool replace_controls; /* control characters are malformed */
+	bool fail_on_controls; /* FAIL applies to control characters: UnicodeTranscode only */
 };
 
 static int read_policy(const struct kernel_call *c, struct policy *p, struct mu_err *err)
@@ -23,7 +22,7 @@ static int read_policy(const struct kernel_call *c, struct policy *p, struct mu_
 	static const char *const names[] = {
 	    [FAIL] = "strict", [REPLACE] = "replace", [IGNORE] = "ignore"};
 	const char *errors = args_attr_string(c->node, "errors", "replace");
-	int64_t by = args_attr_int(c->node, "replacement_char", UNICODE_REPLACEMENT);
+	int64_t replacement = args_attr_int(c->node, "replacement_char", UNICODE_REPLACEMENT);
 	unsigned i = 0;
 
 	while (i < MU_COUNT(names) && strcmp(names[i], errors) != 0)
@@ -31,13 +30,14 @@ static int read_policy(const struct kernel_call *c, struct policy *p, struct mu_
 	if (i == MU_COUNT(names))
 		return mu_invalid(err, "errors must be strict, replace or ignore, not %.40s",
 				  errors);
-	if (by < 0 || by > UNICODE_LAST || unicode_is_surrogate((int32_t)by))
+	if (replacement < 0 || replacement > UNICODE_LAST ||
+	    unicode_is_surrogate((int32_t)replacement))
 		return mu_invalid(err, "replacement_char out of unicode codepoint range: %lld",
-				  (long long)by);
+				  (long long)replacement);
 	*p = (struct policy){
 	    .on_error = (enum on_error)i,
-	    .replacement = (int32_t)by,
-	    .controls = args_attr_bool(c->node, "replace_control_characters", false),
+	    .replacement = (int32_t)replacement,
+	    .replace_controls = args_attr_bool(c->node, "replace_control_characters", false),
 	};
 	return 0;
 }
@@ -52,14 +52,15 @@ static int read_encoding(const struct kernel_call *c, const char *attr,
 		    : mu_invalid(err, "Could not create converter for input encoding: %.64s", name);
 }
 
-/* A character as the policy has it; false: it is left out, or err says that the step fails. */
+/* Replaces a malformed character.  Returns false if the character is dropped, or with err if the
+ * step fails. */
 static bool apply_policy(const struct policy *p, int32_t *character, struct mu_err *err)
 {
-	bool control = p->controls && *character >= 0 && *character <= LAST_CONTROL;
+	bool is_control = p->replace_controls && *character >= 0 && *character <= LAST_CONTROL;
 
-	if (*character >= 0 && !control)
+	if (*character >= 0 && !is_control)
 		return true;
-	if (p->on_error == FAIL && (!control || p->controls_fail)) {
+	if (p->on_error == FAIL && (!is_control || p->fail_on_controls)) {
 		mu_invalid(err, "Invalid formatting on input string");
 		return false;
 	}
@@ -69,27 +70,28 @@ static bool apply_policy(const struct policy *p, int32_t *character, struct mu_e
 
 /* ---- UnicodeDecode, UnicodeDecodeWithOffsets ---- */
 
-/* The characters of all texts; with places NULL they are only counted. */
+/* Decodes all texts into characters and offsets, which can be NULL.  Returns the number of
+ * characters. */
 static int64_t read_texts(const struct mu_tensor *in, const struct unicode_encoding *e,
 			  const struct policy *p, struct mu_tensor *splits, int32_t *characters,
-			  int64_t *places, struct mu_err *err)
+			  int64_t *offsets, struct mu_err *err)
 {
 	int64_t n = 0;
 
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
 		size_t from = 0, at;
-		const struct unicode_encoding *ordered = unicode_byte_order(e, s, &at);
+		const struct unicode_encoding *text_encoding = unicode_byte_order(e, s, &at);
 		for (; at < s.len && err->code == MU_OK; from = at) {
 			int32_t character;
-			at += unicode_next(ordered, (struct mu_span){s.data + at, s.len - at},
+			at += unicode_next(text_encoding, (struct mu_span){s.data + at, s.len - at},
 					   &character);
 			if (!apply_policy(p, &character, err))
 				continue;
 			if (characters)
 				characters[n] = character;
-			if (places)
-				places[n] = (int64_t)from;
+			if (offsets)
+				offsets[n] = (int64_t)from;
 			n++;
 		}
 		mu_tensor_set_int(splits, i + 1, n);
@@ -101,9 +103,9 @@ static int unicode_decode(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	enum mu_dtype type = args_attr_type(c->node, "Tsplits", MU_INT64);
-	struct mu_tensor *splits, *characters, *places = NULL;
+	struct mu_tensor *splits, *characters, *offsets = NULL;
 	const struct unicode_encoding *e;
-	struct mu_err bad = {0};
+	struct mu_err policy_err = {0};
 	struct mu_shape shape;
 	struct policy p;
 
@@ -112,21 +114,23 @@ static int unicode_decode(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 1, (int64_t[]){in->shape.count + 1}, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &shape, &splits, err));
 	mu_tensor_set_int(splits, 0, 0);
-	int64_t n = read_texts(in, e, &p, splits, NULL, NULL, &bad);
-	if (bad.code != MU_OK || (type == MU_INT32 && n > INT32_MAX))
+	int64_t n = read_texts(in, e, &p, splits, NULL, NULL, &policy_err);
+	if (policy_err.code != MU_OK || (type == MU_INT32 && n > INT32_MAX))
 		return mu_invalid(err, "%s",
-				  bad.code != MU_OK ? bad.msg : "too many characters for int32");
+				  policy_err.code != MU_OK ? policy_err.msg
+							   : "too many characters for int32");
 	shape = mu_shape_vec(n);
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_INT32, &shape, &characters, err));
 	if (c->n_out > 2)
-		MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &shape, &places, err));
-	read_texts(in, e, &p, splits, characters->data, places ? places->data : NULL, &bad);
+		MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &shape, &offsets, err));
+	read_texts(in, e, &p, splits, characters->data, offsets ? offsets->data : NULL,
+		   &policy_err);
 	return 0;
 }
 
 /* ---- UnicodeEncode ---- */
 
-/* Beside surrogates, what Unicode says is no character either. */
+/* False for surrogates and noncharacters. */
 static bool is_character(int32_t c)
 {
 	return c >= 0 && c <= UNICODE_LAST && !unicode_is_surrogate(c) &&
@@ -176,7 +180,7 @@ static int unicode_encode(struct kernel_call *c, struct mu_err *err)
 				    "Code point is out of range for Unicode, or a noncharacter.");
 			if (!is_character(character) && p.on_error == REPLACE)
 				character = p.replacement;
-			/* to ignore is not to leave out all: what Unicode has a number for stays */
+			/* IGNORE drops only numbers that are no code points, as in TensorFlow. */
 			if (character >= 0 && character <= UNICODE_LAST)
 				unicode_put(e, &b, character);
 		}
@@ -191,7 +195,7 @@ static int transcode(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	const struct unicode_encoding *from, *to;
-	struct mu_err bad = {0};
+	struct mu_err policy_err = {0};
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor *out;
 	struct policy p;
@@ -200,21 +204,21 @@ static int transcode(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(read_encoding(c, "input_encoding", &from, err));
 	MU_RETURN_IF_ERROR(read_encoding(c, "output_encoding", &to, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &in->shape, &out, err));
-	p.controls_fail = true;
+	p.fail_on_controls = true;
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		struct mu_span s = elems_span(in, i);
 		size_t at;
-		const struct unicode_encoding *ordered = unicode_byte_order(from, s, &at);
+		const struct unicode_encoding *text_encoding = unicode_byte_order(from, s, &at);
 		mu_buf_clear(&b);
 		while (at < s.len) {
 			int32_t character;
-			at += unicode_next(ordered, (struct mu_span){s.data + at, s.len - at},
+			at += unicode_next(text_encoding, (struct mu_span){s.data + at, s.len - at},
 					   &character);
-			if (apply_policy(&p, &character, &bad))
+			if (apply_policy(&p, &character, &policy_err))
 				unicode_put(to, &b, character);
 		}
-		if (bad.code != MU_OK)
-			return mu_fail(err, bad.code, "%s", bad.msg);
+		if (policy_err.code != MU_OK)
+			return mu_fail(err, policy_err.code, "%s", policy_err.msg);
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
@@ -222,7 +226,7 @@ static int transcode(struct kernel_call *c, struct mu_err *err)
 
 /* ---- UnicodeScript ---- */
 
-/* -1: no code point */
+/* Returns -1 if the number is no code point. */
 static int32_t script_of(int32_t character)
 {
 	static const struct {
