@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of nodes and inputs, and the shapes that follow, for the kernels of every device. */
+/* Checks of attributes and inputs, with the output shapes, for the kernels of all devices. */
 #ifndef MU_TASK_KERNELS_ARRAY_CHECKS_H
 #define MU_TASK_KERNELS_ARRAY_CHECKS_H
 
@@ -7,20 +7,19 @@
 
 /* ---- order.c ---- */
 
-/* LowerBound, UpperBound; *type: of the places. */
+/* LowerBound, UpperBound; *type: the type of the output. */
 int check_bound(const struct kernel_call *c, enum mu_dtype *type, struct mu_err *err);
 
-/* ---- scatter.c, scatter_nd.c: shapes and types; whether indices are in range is
- * another question ---- */
+/* ---- scatter.c, scatter_nd.c: shapes and types, not the range of indices ---- */
 
-/* *row: elements in a row.  A scalar update serves all rows. */
+/* *row: the number of elements of a row.  A scalar update applies to all rows. */
 int check_scatter(const struct mu_tensor *table, const struct mu_shape *indices,
 		  const struct mu_tensor *updates, int64_t *row, struct mu_err *err);
-/* The shape of the result, and elements in a row of it. */
+/* *shape: the shape of the output; *row: the number of elements of one of its rows. */
 int check_unsorted_segment(const struct kernel_call *c, struct mu_shape *shape, int64_t *row,
 			   struct mu_err *err);
-/* Positions, input `in`, count the table's dimensions from the first on, *depth of them; updates,
- * the input after it, have one slice of the remaining dimensions for each position. */
+/* Input `in` has positions in the first *depth dimensions of the table.  The next input, the
+ * updates, has a slice of the other dimensions for each position. */
 int check_scatter_nd(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
 		     enum mu_dtype t, int *depth, struct mu_err *err);
 

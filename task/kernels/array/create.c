@@ -47,7 +47,7 @@ static int ones_like(struct kernel_call *c, struct mu_err *err)
 				   : in->dtype == MU_COMPLEX128 ? MU_DOUBLE
 								: in->dtype;
 	const int32_t one = 1;
-	uint64_t element[2] = {0}; /* a complex one has an imaginary part of zero */
+	uint64_t element[2] = {0}; /* complex: the imaginary part is zero */
 	struct mu_tensor *out;
 
 	if (!convert(real, element, MU_INT32, &one, 1))
@@ -92,11 +92,12 @@ static int range_check(const double v[3], bool reversed, double count, struct mu
 
 #define REVERSED(v) ((v)[2] > 0 ? (v)[0] > (v)[1] : (v)[0] < (v)[1])
 
-/* The number of values of a range; exact for integers that no double equals. */
+/* The number of values of a range; exact also for integers that double cannot represent. */
 static int range_count(struct kernel_call *c, const double v[3], int64_t *n, struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
-	/* TensorFlow divides floats as floats: 0.3f / 0.1f is 3, and more than 3 as double */
+	/* As in TensorFlow, floats are divided as floats: 0.3f / 0.1f is 3, but more than 3 in
+	 * double. */
 	double count = t == MU_FLOAT
 			   ? (double)ceilf(fabsf(((float)v[1] - (float)v[0]) / (float)v[2]))
 			   : ceil(fabs((v[1] - v[0]) / v[2]));
@@ -119,9 +120,9 @@ static int range_count(struct kernel_call *c, const double v[3], int64_t *n, str
 
 #define RANGE_OF(T)                                                                                \
 	do {                                                                                       \
-		T at = *MU_DATA(T, kernel_in(c, 0)), by = *MU_DATA(T, kernel_in(c, 2));            \
+		T start = *MU_DATA(T, kernel_in(c, 0)), delta = *MU_DATA(T, kernel_in(c, 2));      \
 		for (int64_t i = 0; i < n; i++)                                                    \
-			MU_DATA(T, out)[i] = (T)(at + (T)i * by);                                  \
+			MU_DATA(T, out)[i] = (T)(start + (T)i * delta);                            \
 	} while (0)
 
 static int array_range(struct kernel_call *c, struct mu_err *err)
@@ -159,23 +160,23 @@ static int array_range(struct kernel_call *c, struct mu_err *err)
 static int lin_space(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 0)->dtype;
-	double ends[2];
+	double limits[2];
 	int64_t n;
 	struct mu_tensor *out;
 	int rc = args_int(c, 2, &n, err);
 
 	for (unsigned i = 0; i < 2 && !rc; i++)
 		if ((t != MU_FLOAT && t != MU_DOUBLE) ||
-		    !convert(MU_DOUBLE, &ends[i], t, kernel_in(c, i)->data, 1))
+		    !convert(MU_DOUBLE, &limits[i], t, kernel_in(c, i)->data, 1))
 			rc = args_no_kernel(c, t, err);
 	if (!rc && n <= 0)
 		rc = mu_invalid(err, "Requires num > 0: %lld", (long long)n);
 	if (rc)
 		return rc;
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 0, t, n, &out, err));
-	double step = n > 1 ? (ends[1] - ends[0]) / (double)(n - 1) : 0;
+	double step = n > 1 ? (limits[1] - limits[0]) / (double)(n - 1) : 0;
 	for (int64_t i = 0; i < n; i++) {
-		double x = i == n - 1 && n > 1 ? ends[1] : ends[0] + step * (double)i;
+		double x = i == n - 1 && n > 1 ? limits[1] : limits[0] + step * (double)i;
 		if (t == MU_FLOAT)
 			MU_DATA(float, out)[i] = (float)x;
 		else
@@ -190,29 +191,29 @@ static int where(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	size_t size = mu_dtype_size(in->dtype);
-	int64_t found = 0, n = in->shape.count;
+	int64_t n_true = 0, n = in->shape.count;
 	struct mu_tensor *out;
 	struct mu_shape shape = mu_shape_scalar();
-	MU_AUTO_FREE bool *set = malloc((size_t)n + 1);
+	MU_AUTO_FREE bool *is_true = malloc((size_t)n + 1);
 
-	if (!size || !set ||
+	if (!size || !is_true ||
 	    (!mu_dtype_is_complex(in->dtype) && !convert_supports(MU_BOOL, in->dtype)))
-		return mu_fail(err, size && !set ? MU_RESOURCE_EXHAUSTED : MU_UNIMPLEMENTED,
+		return mu_fail(err, size && !is_true ? MU_RESOURCE_EXHAUSTED : MU_UNIMPLEMENTED,
 			       "Where cannot be computed for type %s and shape %s",
 			       mu_dtype_name(in->dtype), mu_shape_str(&in->shape));
 	if (mu_dtype_is_complex(in->dtype))
 		for (int64_t i = 0; i < n; i++)
-			set[i] = !convert_is_zero(in, i);
+			is_true[i] = !convert_is_zero(in, i);
 	else
-		convert(MU_BOOL, set, in->dtype, in->data, n);
+		convert(MU_BOOL, is_true, in->dtype, in->data, n);
 	for (int64_t i = 0; i < n; i++)
-		found += set[i];
-	MU_RETURN_IF_ERROR(mu_shape_push(&shape, found, err));
+		n_true += is_true[i];
+	MU_RETURN_IF_ERROR(mu_shape_push(&shape, n_true, err));
 	MU_RETURN_IF_ERROR(mu_shape_push(&shape, in->shape.rank, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &shape, &out, err));
 	int64_t *to = out->data;
 	for (int64_t i = 0; i < n; i++) {
-		if (!set[i])
+		if (!is_true[i])
 			continue;
 		int64_t rest = i;
 		for (int d = in->shape.rank; d-- > 0; rest /= in->shape.dim[d])
@@ -252,13 +253,13 @@ static int invert_permutation(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
 	int64_t n = in->shape.count;
-	MU_AUTO_FREE bool *seen = calloc((size_t)n + 1, 1);
+	MU_AUTO_FREE bool *is_used = calloc((size_t)n + 1, 1);
 	for (int64_t i = 0; i < n; i++) {
 		int64_t p = mu_tensor_int(in, i);
-		if (!seen || p < 0 || p >= n || seen[p])
+		if (!is_used || p < 0 || p >= n || is_used[p])
 			return mu_invalid(err, "%lld is not between 0 and %lld, or is duplicated",
 					  (long long)p, (long long)n);
-		seen[p] = true;
+		is_used[p] = true;
 		mu_tensor_set_int(out, p, i);
 	}
 	return 0;

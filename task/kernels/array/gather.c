@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gather: rows of a tensor by index, or of a variable on the task that holds it. */
+/* Gather and GatherNd: rows or slices of a tensor or variable by index. */
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 #include "task/kernels/state/variables.h"
 
-/* The result of params gathered along axis, the first `batch` dimensions shared with indices. */
+/* Gathers params along axis; the first `batch` dimensions are common to params and indices. */
 static int gather_along(struct kernel_call *c, const struct mu_tensor *params,
 			const struct mu_tensor *indices, int axis, int batch, struct mu_err *err)
 {
@@ -82,7 +82,7 @@ static int resource_gather(struct kernel_call *c, struct mu_err *err)
 	return gather_checked(c, &params, batch, err);
 }
 
-/* ---- GatherNd: the last dimension of indices is a position in params ---- */
+/* ---- GatherNd ---- */
 
 static int gather_nd_of(struct kernel_call *c, const struct mu_tensor *params, struct mu_err *err)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds to, subtracts from or replaces rows of a tensor. Decoders keep their results so far in one
- * tensor this way. TensorFlow always writes into x. Here the kernel copies x first if another step
- * or node holds it, so other readers see no change. */
+/* InplaceAdd, InplaceSub and InplaceUpdate: add to, subtract from or replace rows of x. TensorFlow
+ * always writes into x. Here the kernel copies x first if another step or node refers to it, so
+ * other readers see no change. */
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 
-/* by: BIN_COUNT where rows are set. */
-static int inplace_write_rows(struct kernel_call *c, enum binary_op by, struct mu_err *err)
+/* op: BIN_COUNT replaces the rows. */
+static int inplace_write_rows(struct kernel_call *c, enum binary_op op, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0), *at = kernel_in(c, 1), *v = kernel_in(c, 2);
-	binary_loop *loop = by == BIN_COUNT ? NULL : loops->binary[by][x->dtype];
+	binary_loop *loop = op == BIN_COUNT ? NULL : loops->binary[op][x->dtype];
 	struct mu_shape shape = x->shape;
 	struct mu_tensor *out;
 	const int64_t row = mu_shape_product(&shape, 1, shape.rank);
 
-	if (by != BIN_COUNT && !loop && shape.count)
+	if (op != BIN_COUNT && !loop && shape.count)
 		return mu_invalid(err, "Unsupported data type: %s", mu_dtype_name(x->dtype));
 	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, x->dtype, &shape, &out, err));
 	if (out->data != x->data)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Concat, Pack, Split and Unpack: tensors joined along an axis and split again. */
+/* Concat, Pack, Split and Unpack: concatenate tensors along an axis, and split them. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 
-/* n of `part`, from `at` on in whole, which is [outer, n, inner]. */
+/* Copies `part`, [outer, n, inner], to [:, at:at + n, :] of `whole`, [outer, b->n, inner]. */
 static int put_part(const struct mu_axis_split *b, const struct mu_tensor *whole, int64_t at,
 		    const struct mu_tensor *part, int64_t n, struct mu_err *err)
 {
@@ -15,6 +15,7 @@ static int put_part(const struct mu_axis_split *b, const struct mu_tensor *whole
 			 err);
 }
 
+/* The inverse of put_part. */
 static int get_part(const struct mu_axis_split *b, const struct mu_tensor *part,
 		    const struct mu_tensor *whole, int64_t at, int64_t n, struct mu_err *err)
 {
@@ -25,8 +26,9 @@ static int get_part(const struct mu_axis_split *b, const struct mu_tensor *part,
 			 err);
 }
 
-/* Inputs [from, from + n) joined along `axis`; their other dimensions must agree. */
-static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, struct mu_err *err)
+/* Concatenates inputs [from, from + n) along `axis`; their other dimensions must be equal. */
+static int concat_inputs(struct kernel_call *c, unsigned from, unsigned n, int64_t axis,
+			 struct mu_err *err)
 {
 	const struct mu_shape *first = &kernel_in(c, from)->shape;
 	struct mu_shape shape;
@@ -44,7 +46,7 @@ static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, 
 	int at = (int)(axis < 0 ? axis + first->rank : axis);
 	for (unsigned i = 0; i < n; i++) {
 		const struct mu_shape *s = &kernel_in(c, from + i)->shape;
-		int d = 0; /* the first that differs and may not */
+		int d = 0; /* the first wrong dimension */
 		while (s->rank == first->rank && d < s->rank &&
 		       (d == at || s->dim[d] == first->dim[d]))
 			d++;
@@ -60,16 +62,16 @@ static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, 
 	MU_RETURN_IF_ERROR(
 	    kernel_out_on_device(c, 0, kernel_in(c, from)->dtype, &shape, &out, err));
 	struct mu_axis_split b = mu_shape_split(&shape, at);
-	int64_t where = 0;
+	int64_t offset = 0;
 	for (unsigned i = 0; i < n && !rc; i++) {
 		const struct mu_tensor *t = kernel_in(c, from + i);
-		rc = put_part(&b, out, where, t, t->shape.dim[at], err);
-		where += t->shape.dim[at];
+		rc = put_part(&b, out, offset, t, t->shape.dim[at], err);
+		offset += t->shape.dim[at];
 	}
 	return rc;
 }
 
-static int join_concat(struct kernel_call *c, unsigned axis_in, unsigned from, struct mu_err *err)
+static int concat(struct kernel_call *c, unsigned axis_in, unsigned from, struct mu_err *err)
 {
 	int64_t axis;
 
@@ -77,11 +79,11 @@ static int join_concat(struct kernel_call *c, unsigned axis_in, unsigned from, s
 		return mu_invalid(err, "there is nothing to join");
 
 	MU_RETURN_IF_ERROR(args_int(c, axis_in, &axis, err));
-	return join(c, from, c->n_in - 1, axis, err);
+	return concat_inputs(c, from, c->n_in - 1, axis, err);
 }
 
-KERNEL_RUN(concat_v1, join_concat(c, 0, 1, err))
-KERNEL_RUN(concat_v2, join_concat(c, c->n_in ? c->n_in - 1 : 0, 0, err))
+KERNEL_RUN(concat_v1, concat(c, 0, 1, err))
+KERNEL_RUN(concat_v2, concat(c, c->n_in ? c->n_in - 1 : 0, 0, err))
 
 static int fail_other_dims(int64_t axis, unsigned input, const int64_t *dims, const int64_t *first,
 			   int64_t n, struct mu_err *err)
@@ -116,13 +118,13 @@ static int concat_offset(struct kernel_call *c, struct mu_err *err)
 			return mu_invalid(err, "input %u should contain %d elements, but got %d",
 					  i - 1, n_first, n);
 		MU_RETURN_IF_ERROR(kernel_out_vec(c, i - 1, kernel_in(c, i)->dtype, n, &out, err));
-		int64_t where = axis < 0 ? axis + n : axis;
+		int64_t dim = axis < 0 ? axis + n : axis;
 		for (int64_t d = 0; d < n; d++)
-			if (d != where && dims[d] != first[d])
-				return fail_other_dims(where, i - 1, dims, first, n, err);
+			if (d != dim && dims[d] != first[d])
+				return fail_other_dims(dim, i - 1, dims, first, n, err);
 		for (int64_t d = 0; d < n; d++)
-			mu_tensor_set_int(out, d, d == where ? at : 0);
-		at += dims[where];
+			mu_tensor_set_int(out, d, d == dim ? at : 0);
+		at += dims[dim];
 	}
 	return 0;
 }
@@ -176,48 +178,48 @@ static int unpack(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Output i gets sizes[i] of input `from` along axis. */
+/* Splits input `from` along dimension `at`; output i has sizes[i] of it. */
 static int split_by(struct kernel_call *c, unsigned from, int at, const int64_t *sizes,
 		    struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, from);
 	struct mu_axis_split b = mu_shape_split(&in->shape, at);
-	int64_t where = 0;
+	int64_t offset = 0;
 
-	for (unsigned i = 0; i < c->n_out; where += sizes[i++]) {
+	for (unsigned i = 0; i < c->n_out; offset += sizes[i++]) {
 		struct mu_shape shape;
 		struct mu_tensor *out;
 		MU_RETURN_IF_ERROR(mu_shape_splice(&shape, &in->shape, at, 1, 1, &sizes[i], err));
 		MU_RETURN_IF_ERROR(kernel_out_on_device(c, i, in->dtype, &shape, &out, err));
-		MU_RETURN_IF_ERROR(get_part(&b, out, in, where, sizes[i], err));
+		MU_RETURN_IF_ERROR(get_part(&b, out, in, offset, sizes[i], err));
 	}
 	return 0;
 }
 
-static int join_split(struct kernel_call *c, struct mu_err *err)
+static int split(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t axis;
 	int at;
 
 	MU_RETURN_IF_ERROR(args_int(c, 0, &axis, err));
 	MU_RETURN_IF_ERROR(args_axis(axis, kernel_in(c, 1)->shape.rank, &at, err));
-	int64_t whole = kernel_in(c, 1)->shape.dim[at];
-	if (!c->n_out || whole % c->n_out)
+	int64_t size = kernel_in(c, 1)->shape.dim[at];
+	if (!c->n_out || size % c->n_out)
 		return mu_invalid(err,
 				  "Number of ways to split should evenly divide the split "
 				  "dimension, but got split_dim %d (size = %lld) and num_split %u",
-				  at, (long long)whole, c->n_out);
+				  at, (long long)size, c->n_out);
 	MU_AUTO_FREE int64_t *sizes = mu_xcalloc(c->n_out, sizeof *sizes);
 	for (unsigned i = 0; i < c->n_out; i++)
-		sizes[i] = whole / c->n_out;
+		sizes[i] = size / c->n_out;
 	return split_by(c, 1, at, sizes, err);
 }
 
 static int split_v(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *axis = kernel_in(c, 2);
-	int64_t known = 0;
-	int at, n, rest = -1;
+	int64_t known_size = 0;
+	int at, n, inferred = -1;
 
 	if (axis->shape.count != 1)
 		return mu_invalid(err, "split_dim_tensor must have exactly one element.");
@@ -225,24 +227,25 @@ static int split_v(struct kernel_call *c, struct mu_err *err)
 	    args_axis(mu_tensor_int(axis, 0), kernel_in(c, 0)->shape.rank, &at, err));
 	MU_AUTO_FREE int64_t *sizes = mu_xcalloc((size_t)c->n_out + 1, sizeof *sizes);
 	MU_RETURN_IF_ERROR(args_ints(c, 1, sizes, (int)c->n_out, &n, err));
-	int64_t whole = kernel_in(c, 0)->shape.dim[at];
-	bool good = n == (int)c->n_out;
-	for (int i = 0; good && i < n; i++) {
-		if (sizes[i] == -1 && rest < 0)
-			rest = i;
+	int64_t size = kernel_in(c, 0)->shape.dim[at];
+	bool is_valid = n == (int)c->n_out;
+	for (int i = 0; is_valid && i < n; i++) {
+		if (sizes[i] == -1 && inferred < 0)
+			inferred = i;
 		else
-			good = sizes[i] >= 0 && sizes[i] <= whole && (known += sizes[i]) <= whole;
+			is_valid =
+			    sizes[i] >= 0 && sizes[i] <= size && (known_size += sizes[i]) <= size;
 	}
-	if (!good || (rest < 0 && known != whole))
+	if (!is_valid || (inferred < 0 && known_size != size))
 		return mu_invalid(err,
 				  "the sizes to split by do not add up to dimension %d of shape %s",
 				  at, mu_shape_str(&kernel_in(c, 0)->shape));
-	if (rest >= 0)
-		sizes[rest] = whole - known;
+	if (inferred >= 0)
+		sizes[inferred] = size - known_size;
 	return split_by(c, 0, at, sizes, err);
 }
 
-/* The graph pass that TensorFlow has for it only saves the copy. */
+/* TensorFlow replaces this op in a graph pass, which only saves the copy. */
 static int parallel_concat(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
@@ -257,7 +260,7 @@ static int parallel_concat(struct kernel_call *c, struct mu_err *err)
 		if (kernel_in(c, i)->shape.rank < 1 || kernel_in(c, i)->shape.dim[0] != 1)
 			return mu_invalid(err, "input %u must have 1 as its first dimension: %s", i,
 					  mu_shape_str(&kernel_in(c, i)->shape));
-	return join(c, 0, c->n_in, 0, err);
+	return concat_inputs(c, 0, c->n_in, 0, err);
 }
 
 static const struct kernel rows[] = {
@@ -267,7 +270,7 @@ static const struct kernel rows[] = {
     {"ConcatOffset", .run = concat_offset},
     {"Pack", .run = pack},
     {"Unpack", .run = unpack},
-    {"Split", .run = join_split},
+    {"Split", .run = split},
     {"SplitV", .run = split_v},
 };
 KERNEL_TABLE(array_join, rows)

@@ -7,7 +7,7 @@
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/gpu_table.h"
 
-/* One diagonal: its first element in the matrix and in the band, and its length. */
+/* A diagonal: the index of its first element in the matrix and in the band, and its length. */
 struct diagonal {
 	int64_t matrix, band, n;
 };
@@ -57,16 +57,16 @@ int band_copy(const struct mu_tensor *matrix, const struct mu_tensor *band,
 	      const struct matrix_band *b, int64_t n, bool into_matrix, struct mu_err *err)
 {
 	struct gpu *g = gpu_of_tensor(into_matrix ? matrix : band);
-	const int64_t each = (b->to - b->from + 1) * b->longest;
+	const int64_t band_elements = (b->to - b->from + 1) * b->longest;
 
 	if (g) {
 		struct band_args a = band_args_of(matrix, band, b, n);
 		a.into_matrix = into_matrix;
-		return gpu_run_width(g, "band", matrix->dtype, n * each, &a, err);
+		return gpu_run_width(g, "band", matrix->dtype, n * band_elements, &a, err);
 	}
-	for (int64_t i = 0; each && i < n; i++)
+	for (int64_t i = 0; band_elements && i < n; i++)
 		copy_one_band(matrix->dtype, b, matrix->data, i * b->rows * b->cols, band->data,
-			      i * each, into_matrix);
+			      i * band_elements, into_matrix);
 	return 0;
 }
 

@@ -13,10 +13,10 @@ struct matrix_band {
 	/* shorter diagonals above or below the main one are left-aligned in their row */
 	bool upper_left, lower_left;
 };
-/* Writes the bands into n matrices, or reads them from there. */
+/* Copies n bands into matrices (into_matrix), or out of them. */
 int band_copy(const struct mu_tensor *matrix, const struct mu_tensor *band,
 	      const struct matrix_band *b, int64_t n, bool into_matrix, struct mu_err *err);
-/* Copies the diagonals from … to of each matrix; other elements are zero. */
+/* Copies the diagonals from … to of each matrix; sets the other elements to zero. */
 int band_part_copy(const struct mu_tensor *out, const struct mu_tensor *in,
 		   const struct matrix_band *b, struct mu_err *err);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Diagonals of the matrices in the innermost two dimensions: set, read, and matrices built from
- * them; DiagPart and Diag of a whole tensor.
+/* MatrixDiag, MatrixDiagPart, MatrixSetDiag and MatrixBandPart: the diagonals of the matrices in
+ * the innermost two dimensions; Diag and DiagPart: the diagonal of a tensor.
  *
  * The V3 ops handle a band of diagonals k0 … k1 (0 is the main one, positive is above it). A band
  * of several diagonals is a matrix with one row per diagonal, from the uppermost down, as wide as
- * the longest. `align` gives the side to which shorter ones are aligned, separately above and below
- * the main diagonal. The V2 ops have no such attribute and align all to the left. */
+ * the longest. `align` is the side to which shorter diagonals are aligned, separately above and
+ * below the main diagonal. The V2 ops have no such attribute and align all to the left. */
 #include "lib/base/ints.h"
 #include "task/kernels/array/matrix_band.h"
 #include "task/kernels/engine/args.h"
@@ -15,8 +15,8 @@
 static int read_align(const struct kernel_call *c, struct matrix_band *b, struct mu_err *err)
 {
 	static const char *const names[] = {"RIGHT_RIGHT", "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT"};
-	bool old = strcmp(c->node->op + strlen(c->node->op) - 2, "V2") == 0;
-	const char *align = old ? "LEFT_LEFT" : args_attr_string(c->node, "align", "RIGHT_LEFT");
+	bool is_v2 = strcmp(c->node->op + strlen(c->node->op) - 2, "V2") == 0;
+	const char *align = is_v2 ? "LEFT_LEFT" : args_attr_string(c->node, "align", "RIGHT_LEFT");
 
 	for (unsigned i = 0; i < MU_COUNT(names); i++)
 		if (strcmp(align, names[i]) == 0) {
@@ -27,7 +27,7 @@ static int read_align(const struct kernel_call *c, struct matrix_band *b, struct
 	return mu_invalid(err, "align '%s' is unknown", align);
 }
 
-/* Input `in` as the lowest and highest diagonal: one number or two. */
+/* Reads input `in`: the lowest and the highest diagonal, or one number for both. */
 static int read_k(const struct kernel_call *c, unsigned in, struct matrix_band *b,
 		  struct mu_err *err)
 {
@@ -47,7 +47,7 @@ static int read_k(const struct kernel_call *c, unsigned in, struct matrix_band *
 			 (long long)b->from, (long long)b->to);
 }
 
-/* Checks that the band lies in its matrix, and sets the length of its longest diagonal. */
+/* Checks that the band is within its matrix, and sets the length of its longest diagonal. */
 static int check_band(struct matrix_band *b, struct mu_err *err)
 {
 	if ((b->from && b->from <= -b->rows) || (b->from && b->from >= b->cols) ||
@@ -59,19 +59,20 @@ static int check_band(struct matrix_band *b, struct mu_err *err)
 	return 0;
 }
 
-/* The first `keep` dimensions of `outer`, a unless it is negative, and b. */
-static int set_inner(struct mu_shape *s, const struct mu_shape *outer, int keep, int64_t a,
+/* Sets *s to the first `n_outer` dimensions of `outer`, a (unless it is negative), and b. */
+static int set_inner(struct mu_shape *s, const struct mu_shape *outer, int n_outer, int64_t a,
 		     int64_t b, struct mu_err *err)
 {
 	const int64_t inner[] = {a, b};
 
-	return mu_shape_splice(s, outer, keep, outer->rank - keep, 2 - (a < 0), inner + (a < 0),
-			       err);
+	return mu_shape_splice(s, outer, n_outer, outer->rank - n_outer, 2 - (a < 0),
+			       inner + (a < 0), err);
 }
 
-/* ---- from diagonals to matrices ---- */
+/* ---- MatrixDiag ---- */
 
-/* Rows and columns that are not given are as few as the diagonals need. */
+/* Sets the size of the matrices.  An omitted number of rows or columns (-1) is the minimum for the
+ * diagonals. */
 static int size_matrix(const struct kernel_call *c, struct matrix_band *b, int64_t longest,
 		       struct mu_err *err)
 {
@@ -79,18 +80,18 @@ static int size_matrix(const struct kernel_call *c, struct matrix_band *b, int64
 
 	MU_RETURN_IF_ERROR(args_int(c, 2, &rows, err));
 	MU_RETURN_IF_ERROR(args_int(c, 3, &cols, err));
-	int64_t least_rows = longest - mu_min(b->to, 0);
-	int64_t least_cols = longest + (b->from > 0 ? b->from : 0);
-	if ((rows != -1 && rows < least_rows) || (cols != -1 && cols < least_cols))
+	int64_t min_rows = longest - mu_min(b->to, 0);
+	int64_t min_cols = longest + (b->from > 0 ? b->from : 0);
+	if ((rows != -1 && rows < min_rows) || (cols != -1 && cols < min_cols))
 		return mu_invalid(err, "The number of %s is too small.",
-				  rows != -1 && rows < least_rows ? "rows" : "columns");
+				  rows != -1 && rows < min_rows ? "rows" : "columns");
 	if (rows < 0 && cols < 0) {
-		rows = cols = least_rows > least_cols ? least_rows : least_cols;
+		rows = cols = min_rows > min_cols ? min_rows : min_cols;
 	} else {
-		rows = rows < 0 ? least_rows : rows;
-		cols = cols < 0 ? least_cols : cols;
+		rows = rows < 0 ? min_rows : rows;
+		cols = cols < 0 ? min_cols : cols;
 	}
-	if (rows != least_rows && cols != least_cols)
+	if (rows != min_rows && cols != min_cols)
 		return mu_invalid(err, "The number of rows or columns is not consistent with the "
 				       "specified d_lower, d_upper, and diagonal.");
 	b->rows = rows;
@@ -113,10 +114,10 @@ static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	int64_t longest = s->dim[s->rank - 1];
 	if (v3 && ((rc = read_align(c, &b, err)) || (rc = read_k(c, 1, &b, err))))
 		return rc;
-	bool many = b.to != b.from;
+	bool is_band = b.to != b.from;
 	if (v3 && kernel_in(c, 4)->shape.count != 1)
 		return mu_invalid(err, "padding_value must be a scalar");
-	if (many && (s->rank < 2 || s->dim[s->rank - 2] != b.to - b.from + 1))
+	if (is_band && (s->rank < 2 || s->dim[s->rank - 2] != b.to - b.from + 1))
 		return mu_invalid(err,
 				  "The number of diagonals provided in the input does not match "
 				  "the lower_diag_index and upper_diag_index range: %s",
@@ -127,14 +128,14 @@ static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 		b = (struct matrix_band){.rows = longest, .cols = longest, .longest = longest};
 	if (b.longest != longest)
 		return mu_invalid(err, "diagonals of %lld elements do not fit", (long long)longest);
-	int keep = s->rank - 1 - many;
-	MU_RETURN_IF_ERROR(set_inner(&shape, s, keep, b.rows, b.cols, err));
+	int n_outer = s->rank - 1 - is_band;
+	MU_RETURN_IF_ERROR(set_inner(&shape, s, n_outer, b.rows, b.cols, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
 	MU_RETURN_IF_ERROR(move_fill(out, v3 ? kernel_in(c, 4) : NULL, err));
-	return band_copy(out, in, &b, mu_shape_product(s, 0, keep), true, err);
+	return band_copy(out, in, &b, mu_shape_product(s, 0, n_outer), true, err);
 }
 
-/* ---- matrices given ---- */
+/* ---- MatrixDiagPart, MatrixSetDiag, MatrixBandPart ---- */
 
 static int read_matrix(const struct kernel_call *c, bool v3, unsigned k_in, struct matrix_band *b,
 		       struct mu_err *err)
@@ -162,19 +163,19 @@ static int diag_part(struct kernel_call *c, bool v3, struct mu_err *err)
 	MU_RETURN_IF_ERROR(read_matrix(c, v3, 1, &b, err));
 	if (v3 && kernel_in(c, 2)->shape.count != 1)
 		return mu_invalid(err, "padding_value must be a scalar");
-	bool many = b.to != b.from;
-	int keep = in->shape.rank - 2;
-	MU_RETURN_IF_ERROR(
-	    set_inner(&shape, &in->shape, keep, many ? b.to - b.from + 1 : -1, b.longest, err));
+	bool is_band = b.to != b.from;
+	int n_outer = in->shape.rank - 2;
+	MU_RETURN_IF_ERROR(set_inner(&shape, &in->shape, n_outer, is_band ? b.to - b.from + 1 : -1,
+				     b.longest, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
 	if (v3)
 		MU_RETURN_IF_ERROR(move_fill(out, kernel_in(c, 2), err));
-	return band_copy(in, out, &b, mu_shape_product(&in->shape, 0, keep), false, err);
+	return band_copy(in, out, &b, mu_shape_product(&in->shape, 0, n_outer), false, err);
 }
 
 static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 {
-	const struct mu_tensor in = *kernel_in(c, 0); /* its memory may become the output's */
+	const struct mu_tensor in = *kernel_in(c, 0); /* the output may reuse its memory */
 	const struct mu_tensor *band = kernel_in(c, 1);
 	struct mu_shape want, shape = in.shape;
 	struct mu_tensor *out;
@@ -183,16 +184,16 @@ static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 	MU_RETURN_IF_ERROR(read_matrix(c, v3, 2, &b, err));
 	if (!band->shape.rank)
 		return mu_invalid(err, "diagonal must be at least 1-dim, received shape: []");
-	bool many = b.to != b.from;
-	int keep = shape.rank - 2;
+	bool is_band = b.to != b.from;
+	int n_outer = shape.rank - 2;
 	MU_RETURN_IF_ERROR(
-	    set_inner(&want, &shape, keep, many ? b.to - b.from + 1 : -1, b.longest, err));
+	    set_inner(&want, &shape, n_outer, is_band ? b.to - b.from + 1 : -1, b.longest, err));
 	if (!mu_shape_eq(&want, &band->shape))
 		return mu_invalid(err, "Expected diagonal of shape %s, got %s", mu_shape_str(&want),
 				  mu_shape_str(&band->shape));
 	MU_RETURN_IF_ERROR(move_out_reuse(c, 0, 0, in.dtype, &shape, &out, err));
 	MU_RETURN_IF_ERROR(move_all(out, &in, err));
-	return band_copy(out, band, &b, mu_shape_product(&shape, 0, keep), true, err);
+	return band_copy(out, band, &b, mu_shape_product(&shape, 0, n_outer), true, err);
 }
 
 /* Keeps at most num_lower diagonals below and num_upper above the main one; negative: all. */
@@ -219,7 +220,7 @@ static int band_part(struct kernel_call *c, struct mu_err *err)
 	return rc || !in->shape.count ? rc : band_part_copy(out, in, &b, err);
 }
 
-/* ---- DiagPart: the first half of the dimensions meets the second ---- */
+/* ---- DiagPart, Diag ---- */
 
 static int tensor_diag_part(struct kernel_call *c, struct mu_err *err)
 {

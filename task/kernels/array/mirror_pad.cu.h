@@ -3,7 +3,7 @@
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/math.h"
 
-/* The addends in the CPU's order: the earlier element, the element itself, the later one. */
+/* Adds in the order of the CPU: the front reflection, the element, the reflection at the end. */
 #define MIRROR_KERNEL(t)                                                                           \
 	KERNEL(mirror_fold_##t, mirror_args)                                                       \
 	{                                                                                          \

@@ -17,7 +17,7 @@ static const struct device_kernel rows[] = {
 	"T", GPU_PLAIN, 1 << 1, 0),
     ROW("ConjugateTranspose", "T", GPU_PLAIN & ~GPU_TYPE(MU_COMPLEX64), 1 << 1, 0),
     ROW("Concat Split", "T", GPU_PLAIN, 1 << 0, 0),
-    /* the last input is the axis; int64 tensors are joined on the host, since it may be one */
+    /* Input n is the axis.  It can be int64, so int64 tensors are concatenated on the host. */
     GPU_SAME("ConcatV2", "T", GPU_PLAIN & ~GPU_INT, .host_in_types = GPU_INT),
     ROW("ParallelConcat Pack Unpack SpaceToDepth DepthToSpace MatrixDiag "
 	"MatrixDiagPart MatrixSetDiag Diag DiagPart DynamicStitch "

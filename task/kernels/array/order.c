@@ -16,7 +16,7 @@
 static int roll(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *shift = kernel_in(c, 1);
-	int64_t by[MU_MAX_RANK] = {0};
+	int64_t shifts[MU_MAX_RANK] = {0};
 	struct mu_tensor *out;
 
 	if (in->shape.rank < 1)
@@ -36,13 +36,13 @@ static int roll(struct kernel_call *c, struct mu_err *err)
 		if (axis < 0 || axis >= in->shape.rank)
 			return mu_invalid(err, "axis %lld is out of range", (long long)axis);
 		int64_t n = in->shape.dim[axis] > 1 ? in->shape.dim[axis] : 1;
-		/* TensorFlow takes the lower 32 bits of a shift */
-		by[axis] = (by[axis] + (int32_t)mu_tensor_int(shift, i) % n + n) % n;
+		/* as in TensorFlow, the lower 32 bits of a shift count */
+		shifts[axis] = (shifts[axis] + (int32_t)mu_tensor_int(shift, i) % n + n) % n;
 	}
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &in->shape, &out, err));
 	if (!in->shape.count)
 		return 0;
-	return roll_copy(out, in, by, err);
+	return roll_copy(out, in, shifts, err);
 }
 
 /* ---- ReverseSequence ---- */
@@ -75,7 +75,7 @@ static int reverse_sequence(struct kernel_call *c, struct mu_err *err)
 	return reverse_sequence_copy(c, out, in, lengths, (int)seq, (int)batch, err);
 }
 
-/* ---- formats of images: N, H, W, C (and D) by their letters ---- */
+/* ---- DataFormatVecPermute, DataFormatDimMap ---- */
 
 static int read_formats(const struct mu_node *n, const char **from, const char **to,
 			struct mu_err *err)
@@ -91,10 +91,10 @@ static int read_formats(const struct mu_node *n, const char **from, const char *
 		return mu_invalid(
 		    err, "Destination format must be of length 4 or 5, received dst_format = %.64s",
 		    *to);
-	bool permutes = strlen(*to) == len;
+	bool is_permutation = strlen(*to) == len;
 	for (size_t i = 0; i < len; i++)
-		permutes &= strchr(*to, (*from)[i]) && !strchr(*from + i + 1, (*from)[i]);
-	if (!permutes)
+		is_permutation &= strchr(*to, (*from)[i]) && !strchr(*from + i + 1, (*from)[i]);
+	if (!is_permutation)
 		return mu_invalid(err,
 				  "Destination and source format must determine a permutation, "
 				  "got %.16s and %.16s",
@@ -118,7 +118,7 @@ static int format_vec_permute(struct kernel_call *c, struct mu_err *err)
 				  "input must be a vector or a matrix of two columns, of %lld or "
 				  "%lld rows, but got shape %s",
 				  (long long)len, (long long)len - 2, mu_shape_str(&x->shape));
-	for (int64_t i = 0, a = 0, b = 0; i < len; i++) { /* a vector of rows and columns alone */
+	for (int64_t i = 0, a = 0, b = 0; i < len; i++) { /* a spatial vector has no N and C */
 		if (!spatial || !strchr("NC", from[i]))
 			src[a++] = from[i];
 		if (!spatial || !strchr("NC", to[i]))
@@ -144,7 +144,7 @@ static int format_dim_map(struct kernel_call *c, struct mu_err *err)
 	int64_t len = (int64_t)strlen(from);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, x->dtype, &x->shape, &out, err));
 	for (int64_t i = 0; i < x->shape.count; i++) {
-		/* as TensorFlow answers for dimensions that do not exist */
+		/* out of range: the same result as TensorFlow */
 		int64_t dim = mu_tensor_int(x, i);
 		dim = (dim < 0 ? dim + len : dim) % len;
 		int64_t at = strchr(to, from[dim < 0 ? len - 1 : dim]) - to;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tensor's rows dealt out by number, and put together again. */
+/* DynamicPartition and DynamicStitch: distribute rows by number, and merge them. */
 #include <string.h>
 
 #include "task/device/gpu.h"
@@ -7,7 +7,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 
-/* A shape: n, then the dimensions of s after the first `skip`. */
+/* Sets *out to n, then the dimensions of s after the first `skip`. */
 static int rows_shape(struct mu_shape *out, int64_t n, const struct mu_shape *s, int skip,
 		      struct mu_err *err)
 {
@@ -35,18 +35,19 @@ static int count_parts(const struct kernel_call *c, int64_t *counts, struct mu_e
 	return 0;
 }
 
-/* The numbers of the rows of each part, one part after the other. */
+/* Lists the row indices, sorted by part.  `at` has the sizes of the parts, and afterwards their
+ * ends in the list. */
 static int list_parts(const struct mu_tensor *parts, unsigned n, int64_t *at,
 		      struct mu_tensor *list, struct mu_err *err)
 {
 	struct mu_shape shape = mu_shape_vec(parts->shape.count);
-	int64_t before = 0;
+	int64_t offset = 0;
 
 	MU_RETURN_IF_ERROR(mu_tensor_new(list, MU_INT64, &shape, err));
 	for (unsigned p = 0; p < n; p++) {
 		int64_t count = at[p];
-		at[p] = before;
-		before += count;
+		at[p] = offset;
+		offset += count;
 	}
 	for (int64_t i = 0; i < parts->shape.count; i++)
 		MU_DATA(int64_t, list)[at[MU_DATA(int32_t, parts)[i]]++] = i;
@@ -57,9 +58,10 @@ static int dynamic_partition(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0), *parts = kernel_in(c, 1);
 	MU_AUTO_FREE int64_t *end = MU_NEW_ARRAY(int64_t, c->n_out + 1);
-	int64_t row = mu_shape_product(&data->shape, parts->shape.rank, data->shape.rank), from = 0;
+	int64_t row = mu_shape_product(&data->shape, parts->shape.rank, data->shape.rank),
+		begin = 0;
 	MU_AUTO_TENSOR list = {0};
-	MU_AUTO_TENSOR there = {0};
+	MU_AUTO_TENSOR on_device = {0};
 	struct mu_shape shape;
 	struct mu_tensor *out;
 	int rc = count_parts(c, end, err);
@@ -68,15 +70,15 @@ static int dynamic_partition(struct kernel_call *c, struct mu_err *err)
 		if (!(rc = rows_shape(&shape, end[p], &data->shape, parts->shape.rank, err)))
 			rc = kernel_out_on_device(c, p, data->dtype, &shape, &out, err);
 	if (rc || !data->shape.count || (rc = list_parts(parts, c->n_out, end, &list, err)) ||
-	    (rc = move_numbers(c, &c->out[0].tensor, &list, &there, err)))
+	    (rc = move_numbers(c, &c->out[0].tensor, &list, &on_device, err)))
 		return rc;
-	for (unsigned p = 0; p < c->n_out && !rc; from = end[p++]) {
-		struct mu_tensor some = there;
-		struct picks rows = {1, 1, end[p] - from, row, parts->shape.count};
-		some.data = MU_DATA(int64_t, &there) + from;
-		some.shape = mu_shape_vec(rows.count);
+	for (unsigned p = 0; p < c->n_out && !rc; begin = end[p++]) {
+		struct mu_tensor part_indices = on_device;
+		struct picks rows = {1, 1, end[p] - begin, row, parts->shape.count};
+		part_indices.data = MU_DATA(int64_t, &on_device) + begin;
+		part_indices.shape = mu_shape_vec(rows.count);
 		if (rows.count)
-			rc = move_picks(&c->out[p].tensor, data, &some, &rows, err);
+			rc = move_picks(&c->out[p].tensor, data, &part_indices, &rows, err);
 	}
 	return rc;
 }
@@ -87,7 +89,7 @@ static int stitch_shape(const struct kernel_call *c, unsigned n, struct mu_shape
 			struct mu_err *err)
 {
 	const struct mu_shape *first = &kernel_in(c, n)->shape;
-	int64_t top = -1;
+	int64_t max_index = -1;
 
 	for (unsigned k = 0; k < n; k++) {
 		const struct mu_tensor *idx = kernel_in(c, k), *data = kernel_in(c, n + k);
@@ -95,55 +97,55 @@ static int stitch_shape(const struct kernel_call *c, unsigned n, struct mu_shape
 			int32_t at = MU_DATA(int32_t, idx)[i];
 			if (at < 0)
 				return mu_invalid(err, "indices[%u] is out of range", k);
-			top = at > top ? at : top;
+			max_index = at > max_index ? at : max_index;
 		}
 		if (!mu_shape_part_eq(&data->shape, 0, &idx->shape, 0, idx->shape.rank))
 			return mu_invalid(
 			    err, "data[%u].shape = %s does not start with indices[%u].shape = %s",
 			    k, mu_shape_str(&data->shape), k, mu_shape_str(&idx->shape));
 		int skip = kernel_in(c, 0)->shape.rank;
-		int rest = first->rank - skip;
-		if (rest != data->shape.rank - idx->shape.rank ||
-		    !mu_shape_part_eq(first, skip, &data->shape, idx->shape.rank, rest))
+		int n_row_dims = first->rank - skip;
+		if (n_row_dims != data->shape.rank - idx->shape.rank ||
+		    !mu_shape_part_eq(first, skip, &data->shape, idx->shape.rank, n_row_dims))
 			return mu_invalid(err,
 					  "Need data[0].shape[%d:] = data[%u].shape[%d:], got "
 					  "data[0].shape = %s, data[%u].shape = %s",
 					  skip, k, idx->shape.rank, mu_shape_str(first), k,
 					  mu_shape_str(&data->shape));
 	}
-	if (top == INT32_MAX)
+	if (max_index == INT32_MAX)
 		return mu_invalid(err, "Expected a non-negative size, got %d", INT32_MIN);
-	return rows_shape(out, top + 1, first, kernel_in(c, 0)->shape.rank, err);
+	return rows_shape(out, max_index + 1, first, kernel_in(c, 0)->shape.rank, err);
 }
 
-/* On a GPU: joins the inputs, then picks each row from the last input that names it. */
+/* On a GPU: concatenates the inputs, then picks each row from its last occurrence. */
 static int stitch_gpu(struct kernel_call *c, unsigned n, const struct mu_tensor *out,
 		      struct mu_err *err)
 {
 	struct picks p = {1, 1, out->shape.dim[0],
 			  mu_shape_product(&out->shape, 1, out->shape.rank), 0};
-	struct mu_shape list = mu_shape_vec(p.count), all;
-	MU_AUTO_TENSOR numbers = {0};
-	MU_AUTO_TENSOR there = {0};
+	struct mu_shape list = mu_shape_vec(p.count), joined_shape;
+	MU_AUTO_TENSOR row_indices = {0};
+	MU_AUTO_TENSOR on_device = {0};
 	MU_AUTO_TENSOR joined = {0};
 	int rc = 0;
 
-	MU_RETURN_IF_ERROR(mu_tensor_new(&numbers, MU_INT64, &list, err));
-	memset(numbers.data, 0xff, mu_tensor_bytes(&numbers)); /* -1: zeros */
+	MU_RETURN_IF_ERROR(mu_tensor_new(&row_indices, MU_INT64, &list, err));
+	memset(row_indices.data, 0xff, mu_tensor_bytes(&row_indices)); /* -1: zeros */
 	for (unsigned k = 0; k < n; k++)
 		for (int64_t i = 0; i < kernel_in(c, k)->shape.count; i++)
-			MU_DATA(int64_t, &numbers)
+			MU_DATA(int64_t, &row_indices)
 	[MU_DATA(int32_t, kernel_in(c, k))[i]] = p.limit++;
-	MU_RETURN_IF_ERROR(mu_shape_set(&all, 2, (int64_t[]){p.limit, p.inner}, err));
-	MU_RETURN_IF_ERROR(move_numbers(c, out, &numbers, &there, err));
-	MU_RETURN_IF_ERROR(move_scratch(c, out->dtype, &all, &joined, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&joined_shape, 2, (int64_t[]){p.limit, p.inner}, err));
+	MU_RETURN_IF_ERROR(move_numbers(c, out, &row_indices, &on_device, err));
+	MU_RETURN_IF_ERROR(move_scratch(c, out->dtype, &joined_shape, &joined, err));
 	struct runs r = {.rows = 1};
 	for (unsigned k = 0; k < n && !rc; k++, r.to.at += r.run) {
 		r.run = kernel_in(c, n + k)->shape.count;
 		if (r.run)
 			rc = move_runs(&joined, kernel_in(c, n + k), &r, err);
 	}
-	return rc ? rc : move_picks(out, &joined, &there, &p, err);
+	return rc ? rc : move_picks(out, &joined, &on_device, &p, err);
 }
 
 static int dynamic_stitch(struct kernel_call *c, struct mu_err *err)
@@ -161,7 +163,7 @@ static int dynamic_stitch(struct kernel_call *c, struct mu_err *err)
 	if (gpu_of_tensor(out))
 		return stitch_gpu(c, n, out, err);
 	int64_t row = mu_shape_product(&shape, 1, shape.rank);
-	elems_zero(out->dtype, out->data, 0, shape.count); /* rows that no index names */
+	elems_zero(out->dtype, out->data, 0, shape.count); /* for rows without an index */
 	for (unsigned k = 0; k < n; k++) {
 		const struct mu_tensor *idx = kernel_in(c, k), *data = kernel_in(c, n + k);
 		for (int64_t i = 0; i < idx->shape.count; i++) {

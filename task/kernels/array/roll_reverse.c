@@ -7,7 +7,7 @@
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/engine/move.h"
 
-int roll_copy(const struct mu_tensor *out, const struct mu_tensor *in, const int64_t *by,
+int roll_copy(const struct mu_tensor *out, const struct mu_tensor *in, const int64_t *shifts,
 	      struct mu_err *err)
 {
 	struct gpu *g = gpu_of_tensor(out);
@@ -20,16 +20,18 @@ int roll_copy(const struct mu_tensor *out, const struct mu_tensor *in, const int
 		    gpu_address(out), gpu_address(in), s->count, s->rank, 0, {0}, {0}};
 		for (int d = 0; d < s->rank; d++) {
 			a.dim[d] = s->dim[d];
-			a.by[d] = by[d];
+			a.by[d] = shifts[d];
 		}
 		return gpu_run_width(g, "roll", in->dtype, a.n, &a, err);
 	}
 	for (int64_t r = 0; r < s->count / n; r++) {
 		int64_t to = 0;
 		for (int d = 0; d < last; d++)
-			to = to * s->dim[d] + (at[d] + by[d]) % s->dim[d];
-		elems_copy(in->dtype, out->data, to * n + by[last], in->data, r * n, n - by[last]);
-		elems_copy(in->dtype, out->data, to * n, in->data, r * n + n - by[last], by[last]);
+			to = to * s->dim[d] + (at[d] + shifts[d]) % s->dim[d];
+		elems_copy(in->dtype, out->data, to * n + shifts[last], in->data, r * n,
+			   n - shifts[last]);
+		elems_copy(in->dtype, out->data, to * n, in->data, r * n + n - shifts[last],
+			   shifts[last]);
 		for (int d = last - 1; d >= 0 && ++at[d] == s->dim[d]; d--)
 			at[d] = 0;
 	}
@@ -43,13 +45,13 @@ static int reverse_on_gpu(struct kernel_call *c, const struct mu_tensor *out,
 			  struct reverse_args *a, struct mu_err *err)
 {
 	const struct mu_shape list = mu_shape_vec(lengths->shape.count);
-	MU_AUTO_TENSOR numbers = {0};
+	MU_AUTO_TENSOR host_lengths = {0};
 	MU_AUTO_TENSOR on_gpu = {0};
 
-	MU_RETURN_IF_ERROR(mu_tensor_new(&numbers, MU_INT64, &list, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&host_lengths, MU_INT64, &list, err));
 	for (int64_t i = 0; i < list.count; i++)
-		MU_DATA(int64_t, &numbers)[i] = mu_tensor_int(lengths, i);
-	MU_RETURN_IF_ERROR(move_numbers(c, out, &numbers, &on_gpu, err));
+		MU_DATA(int64_t, &host_lengths)[i] = mu_tensor_int(lengths, i);
+	MU_RETURN_IF_ERROR(move_numbers(c, out, &host_lengths, &on_gpu, err));
 	a->out = gpu_address(out);
 	a->in = gpu_address(in);
 	a->lengths = gpu_address(&on_gpu);

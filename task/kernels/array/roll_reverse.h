@@ -6,8 +6,8 @@
 
 #include "task/runtime/kernel.h"
 
-/* Shifts along each dimension d by by[d], in [0, dim[d]), with wrap-around. */
-int roll_copy(const struct mu_tensor *out, const struct mu_tensor *in, const int64_t *by,
+/* Shifts along each dimension d by shifts[d], in [0, dim[d]), with wrap-around. */
+int roll_copy(const struct mu_tensor *out, const struct mu_tensor *in, const int64_t *shifts,
 	      struct mu_err *err);
 /* Reverses the first lengths[b] elements along dimension `seq`, for each index b of dimension
  * `batch`.  `lengths` is in host memory. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Updates of rows of a variable, by reference or by handle, and sums of rows by index. */
+/* Scatter ops on rows of variables (reference or resource), and UnsortedSegment ops. */
 #include <float.h>
 
 #include "lib/tensor/half.h"
@@ -26,11 +26,11 @@ int check_scatter(const struct mu_tensor *table, const struct mu_shape *indices,
 	return 0;
 }
 
-/* table[indices[i]] op= updates[i]; one scalar update serves all rows. */
+/* table[indices[i]] op= updates[i]; a scalar update applies to all rows. */
 static int scatter_rows(struct mu_tensor *table, const struct mu_tensor *indices,
 			const struct mu_tensor *updates, int op, struct mu_err *err)
 {
-	bool one = updates->shape.rank == 0;
+	bool is_scalar = updates->shape.rank == 0;
 	int64_t row = 1;
 
 	if (op != OVERWRITE && !loops_binary_known(op, table->dtype))
@@ -43,11 +43,11 @@ static int scatter_rows(struct mu_tensor *table, const struct mu_tensor *indices
 		int64_t at = mu_tensor_int(indices, i) * row;
 		char *to = (char *)table->data + (size_t)at * size;
 		const char *from =
-		    (const char *)updates->data + (one ? 0 : (size_t)(i * row) * size);
+		    (const char *)updates->data + (is_scalar ? 0 : (size_t)(i * row) * size);
 		if (op != OVERWRITE)
 			loops_binary(op, table->dtype, to, to, from, row,
-				     one ? RIGHT_SCALAR : BOTH_RUN);
-		else if (one)
+				     is_scalar ? RIGHT_SCALAR : BOTH_RUN);
+		else if (is_scalar)
 			elems_fill(table->dtype, to, 0, from, row);
 		else
 			elems_copy(table->dtype, to, 0, from, 0, row);
@@ -94,8 +94,8 @@ static float largest_float(const struct kernel_call *c)
 	return t == MU_HALF ? HALF_MAX : t == MU_BFLOAT16 ? BFLOAT16_MAX : FLT_MAX;
 }
 
-/* An empty segment has the smallest finite number as its maximum, not minus infinity; the largest
- * as its minimum. */
+/* Initialises the output.  The maximum of an empty segment is the lowest finite number, and its
+ * minimum the largest, not an infinity. */
 static void start_segments(const struct kernel_call *c, struct mu_tensor *t, enum reduce_op op)
 {
 	const float largest = largest_float(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Updates sorted by the row that they go to, and put there. */
+/* Sorts updates by the row that they change, and applies them. */
 #include "task/kernels/engine/cuda/index.h"
 #include "task/kernels/engine/cuda/math.h"
 
@@ -18,7 +18,7 @@ KERNEL(positions, position_args)
 }
 
 /* Each element computes its position from the number of smaller elements in the other run of its
- * pair. Equal elements of the left run come first, so the sort is stable. */
+ * pair. Equal elements of the left run precede, so the sort is stable. */
 KERNEL(merge_runs, merge_args)
 {
 	const int64_t *keys = PTR(const int64_t, a.keys);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Updates of rows by number and of slices by position, onto variables, copies and zeros, and sums
- * of rows by segment, on a GPU: all are updates sorted by the row they go to (array/scatter.cu.h).
- */
+/* Scatter, ScatterNd, TensorScatter and UnsortedSegment ops on a GPU.  All sort the updates by the
+ * row that they change (array/scatter.cu.h). */
 #include <float.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,11 +12,11 @@
 #include "task/kernels/engine/gpu_runs.h"
 #include "task/kernels/state/variables.h"
 
-/* The name of an op ends in its operation. */
+/* The operation of an op, by the end of its name. */
 static const struct mode {
 	const char *ending, *kernel;
-	int64_t int_identity;  /* the value of a segment without members */
-	double float_identity; /* -1, 1: times the largest finite value */
+	int64_t int_identity;  /* the value of an empty segment */
+	double float_identity; /* of Max and Min: the factor of the largest finite value */
 } modes[] = {
     {"Update", "update", 0, 0},    {"ScatterNd", "add", 0, 0},
     {"Add", "add", 0, 0},          {"Sum", "add", 0, 0},
@@ -36,16 +35,16 @@ static const struct mode *mode_of(const char *op)
 	return mode;
 }
 
-/* The bits of the value of a segment without members. */
+/* The bits of the value of an empty segment. */
 static uint64_t empty_segment_bits(enum mu_dtype t, const struct mode *mode)
 {
-	double most = t == MU_DOUBLE     ? DBL_MAX
-		      : t == MU_HALF     ? (double)HALF_MAX
-		      : t == MU_BFLOAT16 ? (double)BFLOAT16_MAX
-					 : (double)FLT_MAX;
-	bool bound = mode->int_identity == INT64_MIN || mode->int_identity == INT64_MAX;
-	double v = mode->float_identity * (bound ? most : 1);
-	float f = (float)v; /* 16-bit floats are made of floats */
+	double largest = t == MU_DOUBLE     ? DBL_MAX
+			 : t == MU_HALF     ? (double)HALF_MAX
+			 : t == MU_BFLOAT16 ? (double)BFLOAT16_MAX
+					    : (double)FLT_MAX;
+	bool is_extremum = mode->int_identity == INT64_MIN || mode->int_identity == INT64_MAX;
+	double v = mode->float_identity * (is_extremum ? largest : 1);
+	float f = (float)v; /* converted to the 16-bit types */
 	uint64_t bits = 0;
 
 	if (t == MU_INT64)
@@ -57,8 +56,7 @@ static uint64_t empty_segment_bits(enum mu_dtype t, const struct mode *mode)
 	return bits;
 }
 
-/* table[positions] op= updates; n positions of `depth` numbers, each of a slice of `row` elements.
- */
+/* table[positions] op= updates, for n positions of `depth` numbers and slices of `row` elements. */
 static int scatter_gpu_put(struct kernel_call *c, const struct mu_tensor *table,
 			   const struct mu_tensor *indices, const struct mu_tensor *updates,
 			   int64_t n, int depth, int64_t row, struct mu_err *err)
@@ -77,9 +75,9 @@ static int scatter_gpu_put(struct kernel_call *c, const struct mu_tensor *table,
 	return gpu_run_type(kernel_gpu(c), kernel, table->dtype, n * row, &a, err);
 }
 
-/* ---- by row ---- */
+/* ---- Scatter, UnsortedSegment ---- */
 
-static int by_row(struct kernel_call *c, struct mu_err *err)
+static int scatter_rows_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 1), *updates = kernel_in(c, 2);
 	VARIABLES_AUTO vs = {0};
@@ -93,7 +91,7 @@ static int by_row(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-static int segments(struct kernel_call *c, struct mu_err *err)
+static int unsorted_segment_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0), *ids = kernel_in(c, 1);
 	struct fill_args f = {.value = empty_segment_bits(data->dtype, mode_of(c->node->op))};
@@ -107,9 +105,9 @@ static int segments(struct kernel_call *c, struct mu_err *err)
 	return scatter_gpu_put(c, &c->out[0].tensor, ids, data, ids->shape.count, 1, row, err);
 }
 
-/* ---- by position ---- */
+/* ---- ScatterNd, TensorScatter ---- */
 
-/* indices and updates are the call's inputs `in` and `in` + 1, and have been checked. */
+/* Applies the updates, input `in` + 1, at the indices, input `in`.  Both have been checked. */
 static int put_slices(struct kernel_call *c, unsigned in, const struct mu_tensor *table, int depth,
 		      struct mu_err *err)
 {
@@ -121,7 +119,7 @@ static int put_slices(struct kernel_call *c, unsigned in, const struct mu_tensor
 			       err);
 }
 
-static int onto_zeros_gpu(struct kernel_call *c, struct mu_err *err)
+static int scatter_nd_zeros_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 1)->dtype;
 	struct mu_tensor *out = &c->out[0].tensor;
@@ -136,9 +134,9 @@ static int onto_zeros_gpu(struct kernel_call *c, struct mu_err *err)
 	return put_slices(c, 0, out, depth, err);
 }
 
-static int onto_copy_gpu(struct kernel_call *c, struct mu_err *err)
+static int scatter_nd_copy_gpu(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_tensor in = *kernel_in(c, 0); /* its memory may become the output's */
+	const struct mu_tensor in = *kernel_in(c, 0); /* the output may reuse its memory */
 	struct mu_tensor *out = &c->out[0].tensor;
 	uint64_t at;
 	int depth;
@@ -151,7 +149,7 @@ static int onto_copy_gpu(struct kernel_call *c, struct mu_err *err)
 	return put_slices(c, 1, out, depth, err);
 }
 
-static int onto_variable_gpu(struct kernel_call *c, struct mu_err *err)
+static int scatter_nd_variable_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	VARIABLES_AUTO vs = {0};
 	int depth;
@@ -167,20 +165,20 @@ static int onto_variable_gpu(struct kernel_call *c, struct mu_err *err)
 #define ROW(ops, fn, attr, set, at, host)                                                          \
 	GPU_ROW(ops, fn, attr, set, .device_in = 1 << (at), .host_in = host)
 static const struct device_kernel rows[] = {
-    ROW("ScatterUpdate ScatterAdd ScatterSub ScatterMul ScatterDiv ScatterMax ScatterMin", by_row,
-	"T", GPU_FLT, 1, 0),
+    ROW("ScatterUpdate ScatterAdd ScatterSub ScatterMul ScatterDiv ScatterMax ScatterMin",
+	scatter_rows_gpu, "T", GPU_FLT, 1, 0),
     ROW("ResourceScatterUpdate ResourceScatterAdd ResourceScatterSub ResourceScatterMul "
 	"ResourceScatterDiv ResourceScatterMax ResourceScatterMin",
-	by_row, "dtype", GPU_FLT, 1, 0),
-    ROW("UnsortedSegmentSum UnsortedSegmentProd UnsortedSegmentMax UnsortedSegmentMin", segments,
-	"T", GPU_NUM, 1, 1 << 2),
+	scatter_rows_gpu, "dtype", GPU_FLT, 1, 0),
+    ROW("UnsortedSegmentSum UnsortedSegmentProd UnsortedSegmentMax UnsortedSegmentMin",
+	unsorted_segment_gpu, "T", GPU_NUM, 1, 1 << 2),
     ROW("ScatterNdUpdate ScatterNdAdd ScatterNdSub ScatterNdMax ScatterNdMin "
 	"ResourceScatterNdUpdate ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdMax "
 	"ResourceScatterNdMin",
-	onto_variable_gpu, "T", GPU_FLT, 1, 0),
+	scatter_nd_variable_gpu, "T", GPU_FLT, 1, 0),
     ROW("TensorScatterUpdate TensorScatterAdd TensorScatterSub TensorScatterMax TensorScatterMin "
 	"ScatterNdNonAliasingAdd",
-	onto_copy_gpu, "T", GPU_NUM, 1, 0),
-    ROW("ScatterNd", onto_zeros_gpu, "T", GPU_NUM, 0, 1 << 2),
+	scatter_nd_copy_gpu, "T", GPU_NUM, 1, 0),
+    ROW("ScatterNd", scatter_nd_zeros_gpu, "T", GPU_NUM, 0, 1 << 2),
 };
 KERNEL_TABLE(array_scatter_gpu, rows)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Updates of elements or slices by their positions: onto zeros (ScatterNd), onto a copy
- * (TensorScatter…), or onto a variable by reference or handle (ScatterNd…, ResourceScatterNd…). */
+/* Updates elements or slices at given positions: of zeros (ScatterNd), of a copy (TensorScatter…),
+ * or of a reference or resource variable (ScatterNd…, ResourceScatterNd…). */
 #include "task/kernels/array/checks.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
@@ -13,7 +13,7 @@ enum { OVERWRITE = -1 };
 static int check_shapes(const struct mu_shape *table, const struct mu_shape *is,
 			const struct mu_shape *updates_shape, int *depth, struct mu_err *err)
 {
-	/* as in TensorFlow, a scalar takes no updates */
+	/* as in TensorFlow, a scalar has no updates */
 	if ((is->count || updates_shape->count) &&
 	    !(table->count && is->count && updates_shape->count))
 		return mu_invalid(err, "Indices and updates specified for empty output shape");
@@ -47,9 +47,9 @@ static int flat_position(const struct mu_tensor *indices, int64_t i, int depth,
 	return 0;
 }
 
-/* As in TensorFlow, the sum of bools is their or, the difference their exclusive or, and the sum of
- * strings is one behind the other. */
-static bool update_known(int op, enum mu_dtype t)
+/* True if the type has this update.  As in TensorFlow, bools are added with OR and subtracted with
+ * XOR, and strings are added by concatenation. */
+static bool update_is_supported(int op, enum mu_dtype t)
 {
 	return op == OVERWRITE || loops_binary_known(op, t) ||
 	       (t == MU_STRING && op == BIN_AddV2) ||
@@ -58,13 +58,13 @@ static bool update_known(int op, enum mu_dtype t)
 
 static void append_strings(struct mu_string *to, const struct mu_string *from, int64_t n)
 {
-	MU_AUTO_BUF both = {0};
+	MU_AUTO_BUF joined = {0};
 
 	for (int64_t i = 0; i < n; i++) {
-		mu_buf_clear(&both);
-		mu_buf_put(&both, to[i].data, to[i].len);
-		mu_buf_put(&both, from[i].data, from[i].len);
-		mu_string_set(&to[i], both.data, both.len);
+		mu_buf_clear(&joined);
+		mu_buf_put(&joined, to[i].data, to[i].len);
+		mu_buf_put(&joined, from[i].data, from[i].len);
+		mu_string_set(&to[i], joined.data, joined.len);
 	}
 }
 
@@ -80,8 +80,8 @@ static void update_row(int op, enum mu_dtype t, void *to, const void *from, int6
 		loops_binary(t == MU_BOOL ? BIN_NotEqual : op, t, to, to, from, n, BOTH_RUN);
 }
 
-/* table[indices[i]] op= updates[i].  indices and updates are the call's inputs `in` and `in` + 1;
- * all shapes have been checked. */
+/* table[indices[i]] op= updates[i].  The inputs `in` and `in` + 1 are the indices and the updates.
+ * All shapes have been checked. */
 static int scatter_nd_apply(const struct kernel_call *c, unsigned in, struct mu_tensor *table,
 			    int depth, int op, struct mu_err *err)
 {
@@ -112,12 +112,12 @@ int check_scatter_nd(const struct kernel_call *c, unsigned in, const struct mu_s
 static int scatter_nd_check(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
 			    enum mu_dtype t, int op, int *depth, struct mu_err *err)
 {
-	if (!update_known(op, t))
+	if (!update_is_supported(op, t))
 		return args_no_kernel(c, t, err);
 	return check_scatter_nd(c, in, table, t, depth, err);
 }
 
-static int onto_zeros(struct kernel_call *c, struct mu_err *err)
+static int scatter_nd_zeros(struct kernel_call *c, struct mu_err *err)
 {
 	enum mu_dtype t = kernel_in(c, 1)->dtype;
 	struct mu_shape shape;
@@ -131,7 +131,7 @@ static int onto_zeros(struct kernel_call *c, struct mu_err *err)
 	return scatter_nd_apply(c, 0, out, depth, BIN_AddV2, err);
 }
 
-static int onto_copy(struct kernel_call *c, int op, struct mu_err *err)
+static int scatter_nd_copy(struct kernel_call *c, int op, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	enum mu_dtype t = in->dtype;
@@ -148,7 +148,7 @@ static int onto_copy(struct kernel_call *c, int op, struct mu_err *err)
 	return scatter_nd_apply(c, 1, out, depth, op, err);
 }
 
-static int onto_variable(struct kernel_call *c, int op, struct mu_err *err)
+static int scatter_nd_variable(struct kernel_call *c, int op, struct mu_err *err)
 {
 	VARIABLES_AUTO vs = {0};
 	int depth = 0;
@@ -162,8 +162,8 @@ static int onto_variable(struct kernel_call *c, int op, struct mu_err *err)
 }
 
 #define SCATTER(name, op)                                                                          \
-	KERNEL_RUN(copy_##name, onto_copy(c, op, err))                                             \
-	KERNEL_RUN(variable_##name, onto_variable(c, op, err))
+	KERNEL_RUN(copy_##name, scatter_nd_copy(c, op, err))                                       \
+	KERNEL_RUN(variable_##name, scatter_nd_variable(c, op, err))
 SCATTER(update, OVERWRITE)
 SCATTER(add, BIN_AddV2)
 SCATTER(sub, BIN_Sub)
@@ -171,7 +171,7 @@ SCATTER(max, BIN_Maximum)
 SCATTER(min, BIN_Minimum)
 
 static const struct kernel rows[] = {
-    {"ScatterNd", .run = onto_zeros},
+    {"ScatterNd", .run = scatter_nd_zeros},
     {"ScatterNdNonAliasingAdd TensorScatterAdd", .run = copy_add},
     {"TensorScatterUpdate", .run = copy_update},
     {"TensorScatterSub", .run = copy_sub},

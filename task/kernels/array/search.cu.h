@@ -7,7 +7,7 @@
 #include "task/kernels/engine/cuda/math.h"
 
 #define SEARCH_KERNELS(t)                                                                          \
-	/* the first place of row that is not below v; or, upper, that is above it */              \
+	/* The first index of an element of the row that is >= v; upper: > v. */                   \
 	DEVICE int64_t place_in_##t(uint64_t row, int64_t first, int64_t n, C(t) v, int upper)     \
 	{                                                                                          \
 		int64_t from = 0;                                                                  \

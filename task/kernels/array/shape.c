@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that read or change shapes without touching elements. */
+/* Ops that read or change shapes, and BroadcastTo. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/broadcast.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/move.h"
 
-/* An int32 or int64 vector (or scalar, when rank is 0) of numbers. */
+/* Outputs n numbers as an int32 or int64 vector, or one number as a scalar. */
 static int put_ints(struct kernel_call *c, unsigned o, enum mu_dtype type, const int64_t *v, int n,
 		    bool scalar, struct mu_err *err)
 {
@@ -50,9 +50,9 @@ static void take_reshaped(struct kernel_call *c, const struct mu_shape *s)
 	kernel_out_take(c, 0, mu_tensor_reshaped(kernel_in(c, 0), s));
 }
 
-/* The size that is missing in the dimensions, of which the others have `known` elements.  Beside a
- * size of 0, sizes of 0 do not count on either side: flattened, [0, 4, 6] is [0, 24]. */
-static int missing_size(const struct mu_shape *in, bool has_zero, int64_t known, int64_t *out,
+/* Computes the requested size that is -1; known_size is the product of the others, without zeros.
+ * If a requested size is 0, zeros in the input shape are ignored too: [0, 4, 6] becomes [0, 24]. */
+static int missing_size(const struct mu_shape *in, bool has_zero, int64_t known_size, int64_t *out,
 			struct mu_err *err)
 {
 	int64_t count = 1;
@@ -61,19 +61,19 @@ static int missing_size(const struct mu_shape *in, bool has_zero, int64_t known,
 		if (in->dim[i] || !has_zero)
 			if (__builtin_mul_overflow(count, in->dim[i], &count))
 				return mu_invalid(err, "the shape is too large");
-	if (!has_zero && count % known)
+	if (!has_zero && count % known_size)
 		return mu_invalid(err,
 				  "Input to reshape is a tensor with %lld values, but the "
 				  "requested shape requires a multiple of %lld",
-				  (long long)count, (long long)known);
-	*out = count / known;
+				  (long long)count, (long long)known_size);
+	*out = count / known_size;
 	return 0;
 }
 
 static int reshape(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
-	int64_t dims[MU_MAX_RANK], known = 1;
+	int64_t dims[MU_MAX_RANK], known_size = 1;
 	struct mu_shape shape;
 	bool has_zero = false;
 	int n, free_dim = -1;
@@ -90,11 +90,12 @@ static int reshape(struct kernel_call *c, struct mu_err *err)
 			free_dim = i;
 		else if (dims[i] == 0)
 			has_zero = true;
-		else if (__builtin_mul_overflow(known, dims[i], &known))
+		else if (__builtin_mul_overflow(known_size, dims[i], &known_size))
 			return mu_invalid(err, "the requested shape is too large");
 	}
 	if (free_dim >= 0)
-		MU_RETURN_IF_ERROR(missing_size(&t->shape, has_zero, known, &dims[free_dim], err));
+		MU_RETURN_IF_ERROR(
+		    missing_size(&t->shape, has_zero, known_size, &dims[free_dim], err));
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, n, dims, err));
 	if (shape.count != t->shape.count)
 		return mu_invalid(err,
@@ -158,12 +159,12 @@ static int squeeze(struct kernel_call *c, struct mu_err *err)
 static int broadcast_to(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	struct mu_shape shape, both;
+	struct mu_shape shape, result;
 	struct mu_tensor *out;
 	struct view v;
 
 	MU_RETURN_IF_ERROR(args_shape(c, 1, &shape, err));
-	if (broadcast_shape(&in->shape, &shape, &both, NULL) || !mu_shape_eq(&both, &shape))
+	if (broadcast_shape(&in->shape, &shape, &result, NULL) || !mu_shape_eq(&result, &shape))
 		return mu_invalid(err, "Incompatible shapes: %s vs. %s", mu_shape_str(&in->shape),
 				  mu_shape_str(&shape));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, in->dtype, &shape, &out, err));
@@ -184,7 +185,7 @@ static int broadcast_args(struct kernel_call *c, struct mu_err *err)
 	return put_ints(c, 0, kernel_in(c, 0)->dtype, out.dim, out.rank, false, err);
 }
 
-/* Which axes each operand of a broadcast was stretched along: those its gradient sums over. */
+/* Outputs the axes along which each operand is broadcast.  Its gradient is the sum over them. */
 static int broadcast_gradient_args(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape s[2], out;
@@ -195,9 +196,9 @@ static int broadcast_gradient_args(struct kernel_call *c, struct mu_err *err)
 	bool same = mu_shape_eq(&s[0], &s[1]);
 	for (unsigned k = 0; k < 2; k++) {
 		int64_t axes[MU_MAX_RANK];
-		int n = 0, lead = out.rank - s[k].rank;
+		int n = 0, n_missing = out.rank - s[k].rank;
 		for (int i = 0; i < out.rank && !same; i++)
-			if (i < lead || s[k].dim[i - lead] == 1)
+			if (i < n_missing || s[k].dim[i - n_missing] == 1)
 				axes[n++] = i;
 		MU_RETURN_IF_ERROR(put_ints(c, k, kernel_in(c, 0)->dtype, axes, n, false, err));
 	}

@@ -55,10 +55,10 @@ static int strided_slice(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(strided_read(&s, c, 1, &in->shape, err));
 	if (s.shape.count == in->shape.count && s.view.offset == 0) {
-		bool whole = true;
+		bool is_identity = true;
 		for (int i = 0; i < s.view.rank; i++)
-			whole &= s.view.stride[i] > 0;
-		if (whole) {
+			is_identity &= s.view.stride[i] > 0;
+		if (is_identity) {
 			kernel_out_take(c, 0, mu_tensor_reshaped(in, &s.shape));
 			return 0;
 		}
@@ -89,25 +89,25 @@ static int strided_broadcast(struct view *v, const struct mu_shape *value,
 			     const struct mu_shape *slice, struct mu_err *err)
 {
 	int n_dropped = 0;
-	struct mu_shape kept_shape, both;
-	struct mu_err none;
+	struct mu_shape inner_shape, result;
+	struct mu_err ignored;
 
 	while (value->rank - n_dropped > slice->rank && value->dim[n_dropped] == 1)
 		n_dropped++;
 	MU_RETURN_IF_ERROR(
-	    mu_shape_set(&kept_shape, value->rank - n_dropped, value->dim + n_dropped, err));
-	if (kept_shape.rank > slice->rank || broadcast_shape(&kept_shape, slice, &both, &none) ||
-	    !mu_shape_eq(&both, slice))
+	    mu_shape_set(&inner_shape, value->rank - n_dropped, value->dim + n_dropped, err));
+	if (inner_shape.rank > slice->rank ||
+	    broadcast_shape(&inner_shape, slice, &result, &ignored) || !mu_shape_eq(&result, slice))
 		return mu_invalid(err, "Cannot broadcast input shape %s into final shape %s",
 				  mu_shape_str(value), mu_shape_str(slice));
-	broadcast_view(v, &kept_shape, slice);
+	broadcast_view(v, &inner_shape, slice);
 	return 0;
 }
 
 static int tensor_strided_slice_update(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *value = kernel_in(c, 4);
-	MU_AUTO_TENSOR wide = {0};
+	MU_AUTO_TENSOR broadcast = {0};
 	struct mu_tensor *out;
 	struct strided s;
 	struct view v;
@@ -115,39 +115,39 @@ static int tensor_strided_slice_update(struct kernel_call *c, struct mu_err *err
 	MU_RETURN_IF_ERROR(strided_read(&s, c, 1, &in->shape, err));
 	if (s.shape.count) {
 		MU_RETURN_IF_ERROR(strided_broadcast(&v, &value->shape, &s.shape, err));
-		MU_RETURN_IF_ERROR(move_scratch(c, value->dtype, &s.shape, &wide, err));
-		MU_RETURN_IF_ERROR(move_read(&wide, value, &v, err));
+		MU_RETURN_IF_ERROR(move_scratch(c, value->dtype, &s.shape, &broadcast, err));
+		MU_RETURN_IF_ERROR(move_read(&broadcast, value, &v, err));
 	}
 	MU_RETURN_IF_ERROR(move_out_reuse(c, 0, 0, in->dtype, &in->shape, &out, err));
 	MU_RETURN_IF_ERROR(move_all(out, in, err));
-	return s.shape.count ? move_write(out, &s.view, &wide, err) : 0;
+	return s.shape.count ? move_write(out, &s.view, &broadcast, err) : 0;
 }
 
 static int tile(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
-	int64_t times[MU_MAX_RANK];
+	int64_t multiples[MU_MAX_RANK];
 	struct mu_shape shape = mu_shape_scalar();
-	struct view plain, v = {0};
+	struct view contiguous, v = {0};
 	int n;
 
-	MU_RETURN_IF_ERROR(args_ints(c, 1, times, MU_MAX_RANK, &n, err));
+	MU_RETURN_IF_ERROR(args_ints(c, 1, multiples, MU_MAX_RANK, &n, err));
 	if (n != in->rank)
 		return mu_invalid(
 		    err,
 		    "Expected multiples argument to be a vector of length %d but got length %d",
 		    in->rank, n);
-	view_of(&plain, in);
+	view_of(&contiguous, in);
 	for (int i = 0; i < n; i++) {
 		int64_t d;
-		if (times[i] < 0 || __builtin_mul_overflow(in->dim[i], times[i], &d))
+		if (multiples[i] < 0 || __builtin_mul_overflow(in->dim[i], multiples[i], &d))
 			return mu_invalid(err, "Expected multiples[%d] >= 0, but got %lld", i,
-					  (long long)times[i]);
+					  (long long)multiples[i]);
 		MU_RETURN_IF_ERROR(mu_shape_push(&shape, d, err));
-		v.dim[v.rank] = times[i];
+		v.dim[v.rank] = multiples[i];
 		v.stride[v.rank++] = 0;
 		v.dim[v.rank] = in->dim[i];
-		v.stride[v.rank++] = plain.stride[i];
+		v.stride[v.rank++] = contiguous.stride[i];
 	}
 	return output_view(c, &shape, &v, err);
 }
@@ -156,9 +156,9 @@ static int transpose_into(struct kernel_call *c, struct mu_tensor **out, struct 
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	int64_t perm[MU_MAX_RANK], dims[MU_MAX_RANK];
-	bool seen[MU_MAX_RANK] = {false};
+	bool is_used[MU_MAX_RANK] = {false};
 	struct mu_shape shape;
-	struct view plain, v = {0};
+	struct view contiguous, v = {0};
 	int n;
 
 	MU_RETURN_IF_ERROR(args_ints(c, 1, perm, MU_MAX_RANK, &n, err));
@@ -167,16 +167,16 @@ static int transpose_into(struct kernel_call *c, struct mu_tensor **out, struct 
 		    err,
 		    "transpose expects a vector of size %d. But input(1) is a vector of size %d",
 		    in->rank, n);
-	view_of(&plain, in);
+	view_of(&contiguous, in);
 	v.rank = n;
 	for (int i = 0; i < n; i++) {
 		int64_t p = perm[i] < 0 ? perm[i] + n : perm[i];
-		if (p < 0 || p >= n || seen[p])
+		if (p < 0 || p >= n || is_used[p])
 			return mu_invalid(err, "%lld is out of range or twice in the permutation",
 					  (long long)perm[i]);
-		seen[p] = true;
+		is_used[p] = true;
 		dims[i] = v.dim[i] = in->dim[p];
-		v.stride[i] = plain.stride[p];
+		v.stride[i] = contiguous.stride[p];
 	}
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, n, dims, err));
 	MU_RETURN_IF_ERROR(kernel_out_on_device(c, 0, kernel_in(c, 0)->dtype, &shape, out, err));
@@ -214,7 +214,7 @@ static int reverse(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(args_ints(c, 1, axes, MU_MAX_RANK, &n, err));
 	view_of(&v, in);
-	/* a scalar, or a tensor without elements, is returned as it is */
+	/* a scalar, or a tensor without elements, is returned unchanged */
 	for (int i = 0, a; i < n && in->rank && in->count; i++) {
 		if (args_axis(axes[i], in->rank, &a, NULL))
 			return mu_invalid(err, "'axis'[%d] = %lld is out of valid range [0, %d]", i,
@@ -227,7 +227,7 @@ static int reverse(struct kernel_call *c, struct mu_err *err)
 	return output_view(c, in, &v, err);
 }
 
-/* Reverse, the first version of the op: input 1 has a bool for each dimension. */
+/* Reverse: input 1 has a bool for each dimension. */
 static int reverse_v1(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;

@@ -4,7 +4,7 @@
 struct spec {
 	int n; /* entries */
 	int64_t begin[VIEW_MAX_RANK], end[VIEW_MAX_RANK], stride[VIEW_MAX_RANK];
-	int64_t begin_mask, end_mask, ellipsis, new_axis, shrink;
+	int64_t begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask;
 };
 
 static int strided_read_spec(struct spec *s, const struct kernel_call *c, unsigned at,
@@ -24,12 +24,12 @@ static int strided_read_spec(struct spec *s, const struct kernel_call *c, unsign
 	MU_RETURN_IF_ERROR(args_ints(c, at + 2, s->stride, VIEW_MAX_RANK, &s->n, err));
 	s->begin_mask = args_attr_int(c->node, "begin_mask", 0);
 	s->end_mask = args_attr_int(c->node, "end_mask", 0);
-	s->ellipsis = args_attr_int(c->node, "ellipsis_mask", 0);
-	s->new_axis = args_attr_int(c->node, "new_axis_mask", 0);
-	s->shrink = args_attr_int(c->node, "shrink_axis_mask", 0);
-	if (s->ellipsis & (s->ellipsis - 1))
+	s->ellipsis_mask = args_attr_int(c->node, "ellipsis_mask", 0);
+	s->new_axis_mask = args_attr_int(c->node, "new_axis_mask", 0);
+	s->shrink_axis_mask = args_attr_int(c->node, "shrink_axis_mask", 0);
+	if (s->ellipsis_mask & (s->ellipsis_mask - 1))
 		return mu_invalid(err, "Multiple ellipses in slice spec not allowed");
-	s->ellipsis &= ((int64_t)1 << s->n) - 1; /* an ellipsis behind the last entry is none */
+	s->ellipsis_mask &= ((int64_t)1 << s->n) - 1; /* ignore bits after the last entry */
 	return 0;
 }
 
@@ -52,7 +52,7 @@ static int one_dim(struct strided *out, const struct spec *s, int i, int d, int6
 
 	if (step == 0)
 		return mu_invalid(err, "strides[%d] must be non-zero", i);
-	if (bit(s->shrink, i)) {
+	if (bit(s->shrink_axis_mask, i)) {
 		if (step < 0)
 			return mu_invalid(err, "only stride 1 allowed on non-range indexing.");
 		begin = begin < 0 ? begin + n : begin;
@@ -67,10 +67,10 @@ static int one_dim(struct strided *out, const struct spec *s, int i, int d, int6
 		end = bit(s->end_mask, i) ? (step > 0 ? high : low)
 					  : clamp(end < 0 ? end + n : end, low, high);
 		int64_t span = step > 0 ? end - begin : begin - end;
-		/* A step larger than the span takes one element; this also keeps the smallest
-		 * int64 from being negated. */
-		int64_t by = step == INT64_MIN ? INT64_MAX : step > 0 ? step : -step;
-		size = span <= 0 ? 0 : (span - 1) / by + 1;
+		/* A step larger than the span selects one element, so INT64_MIN, which has no
+		 * absolute value, can be INT64_MAX here. */
+		int64_t abs_step = step == INT64_MIN ? INT64_MAX : step > 0 ? step : -step;
+		size = span <= 0 ? 0 : (span - 1) / abs_step + 1;
 		if (size <= 1)
 			step = 1;
 	}
@@ -78,34 +78,34 @@ static int one_dim(struct strided *out, const struct spec *s, int i, int d, int6
 		out->view.offset += begin * out->view.stride[d];
 	out->view.dim[d] = size;
 	out->view.stride[d] *= step;
-	return bit(s->shrink, i) ? 0 : mu_shape_push(&out->shape, size, err);
+	return bit(s->shrink_axis_mask, i) ? 0 : mu_shape_push(&out->shape, size, err);
 }
 
 int strided_read(struct strided *out, const struct kernel_call *c, unsigned at,
 		 const struct mu_shape *in, struct mu_err *err)
 {
 	struct spec s = {0};
-	int rc = strided_read_spec(&s, c, at, err), used = 0, d = 0;
+	int rc = strided_read_spec(&s, c, at, err), n_used = 0, d = 0;
 
 	if (rc)
 		return rc;
 	view_of(&out->view, in);
 	out->shape = mu_shape_scalar();
 	for (int i = 0; i < s.n; i++)
-		used += !bit(s.ellipsis, i) && !bit(s.new_axis, i);
-	if (used > in->rank)
+		n_used += !bit(s.ellipsis_mask, i) && !bit(s.new_axis_mask, i);
+	if (n_used > in->rank)
 		return mu_invalid(err,
 				  "Index out of range using input dim %d; input has only %d dims",
 				  in->rank, in->rank);
 	for (int i = 0; i <= s.n; i++) {
-		/* Dimensions that the specification does not name are kept whole, at its end or at
-		 * the ellipsis. */
-		if (i == s.n ? !s.ellipsis : bit(s.ellipsis, i))
-			for (int k = in->rank - used; k > 0; k--, d++)
+		/* At the ellipsis, or else at the end: select all elements of the dimensions
+		 * without an entry. */
+		if (i == s.n ? !s.ellipsis_mask : bit(s.ellipsis_mask, i))
+			for (int k = in->rank - n_used; k > 0; k--, d++)
 				MU_RETURN_IF_ERROR(mu_shape_push(&out->shape, in->dim[d], err));
-		if (i == s.n || bit(s.ellipsis, i))
+		if (i == s.n || bit(s.ellipsis_mask, i))
 			continue;
-		if (bit(s.new_axis, i))
+		if (bit(s.new_axis_mask, i))
 			rc = mu_shape_push(&out->shape, 1, err);
 		else
 			rc = one_dim(out, &s, i, d, in->dim[d], err), d++;

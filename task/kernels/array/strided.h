@@ -8,11 +8,11 @@
 
 struct strided {
 	struct view view;      /* the selected elements, over the input's dimensions */
-	struct mu_shape shape; /* of the result: dimensions added and taken away */
+	struct mu_shape shape; /* of the result, with the new axes and without the shrunk ones */
 };
 
-/* The specification is in inputs `at`, at + 1, at + 2 (begin, end, strides) and the masks of the
- * node; `in` is the shape that is sliced. */
+/* Reads the specification from the inputs `at`, at + 1 and at + 2 (begin, end, strides) and from
+ * the masks of the node.  `in` is the shape of the sliced tensor. */
 int strided_read(struct strided *s, const struct kernel_call *c, unsigned at,
 		 const struct mu_shape *in, struct mu_err *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results that the host waits for: whether all elements are numbers, how many are true. */
+/* The kernels of CheckNumerics and Where. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/math.h"
 
-/* Every thread that finds one writes the same value. */
+/* Sets out[0] if there is an infinite element, out[1] if there is a NaN.  All threads write 1. */
 #define WRONG_KERNEL(t)                                                                            \
 	KERNEL(wrong_##t, check_numerics_args)                                                     \
 	{                                                                                          \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPU kernels that need a result on the host before they can continue: CheckNumerics needs to know
- * whether all elements are finite, Where the number of true elements.  The result is copied to the
- * host, and the completion of the copy finishes the call, so no thread waits. */
+/* CheckNumerics and Where on a GPU.  They need a result on the host before they can continue:
+ * CheckNumerics whether all elements are finite, Where the number of true elements.  The completion
+ * of the copy to the host finishes the call, so no thread waits. */
 
 #include "task/kernels/engine/args.h"
 #include "task/kernels/math/scan_gpu.h"
 
-/* A call that waits for a few numbers. */
+/* A call that waits for a copy of its result to the host. */
 struct readback {
 	struct kernel_call *c;
 	struct mu_tensor device,
@@ -24,7 +24,7 @@ static void readback_end(struct readback *q, const struct mu_err *err)
 	kernel_finish(c, err);
 }
 
-static void copy_arrived(void *arg, const struct mu_err *err)
+static void on_copy_end(void *arg, const struct mu_err *err)
 {
 	struct readback *q = arg;
 	struct mu_err copy_err;
@@ -37,11 +37,11 @@ static void copy_arrived(void *arg, const struct mu_err *err)
 /* Copies elements [at, at + n) of the result to the host. */
 static int where_gpu_request(struct readback *q, int64_t at, int64_t n, struct mu_err *err)
 {
-	struct mu_tensor some = q->device;
+	struct mu_tensor part = q->device;
 
-	some.data = (char *)some.data + (size_t)at * mu_dtype_size(some.dtype);
-	some.shape = mu_shape_vec(n);
-	return gpu_copy_to_host(kernel_gpu(q->c), &some, &q->host, copy_arrived, q, err);
+	part.data = (char *)part.data + (size_t)at * mu_dtype_size(part.dtype);
+	part.shape = mu_shape_vec(n);
+	return gpu_copy_to_host(kernel_gpu(q->c), &part, &q->host, on_copy_end, q, err);
 }
 
 static struct readback *readback_new(struct kernel_call *c,
@@ -87,12 +87,12 @@ static void check_numerics_gpu(struct kernel_call *c)
 
 /* ---- Where ---- */
 
-static int where_counted(struct readback *q, struct mu_err *err)
+static int output_positions(struct readback *q, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(q->c, 0)->shape;
-	const int64_t found = q->host.data ? *MU_DATA(int64_t, &q->host) : 0;
+	const int64_t n_true = q->host.data ? *MU_DATA(int64_t, &q->host) : 0;
 	struct where_args a = {.counts = gpu_address(&q->device), .n = in->count, .rank = in->rank};
-	struct mu_shape shape = mu_shape_vec(found);
+	struct mu_shape shape = mu_shape_vec(n_true);
 
 	MU_RETURN_IF_ERROR(mu_shape_push(&shape, in->rank, err));
 	MU_RETURN_IF_ERROR(gpu_out(q->c, 0, MU_INT64, &shape, &a.out, err));
@@ -107,12 +107,12 @@ static void where_gpu(struct kernel_call *c)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
 	struct unary_args a = {.in = gpu_address(t), .n = t->shape.count};
-	struct readback *q = readback_new(c, where_counted);
+	struct readback *q = readback_new(c, output_positions);
 	struct mu_err err;
 	int rc;
 
 	if (!a.n) {
-		rc = where_counted(q, &err);
+		rc = output_positions(q, &err);
 		readback_end(q, rc ? &err : NULL);
 		return;
 	}
