@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WAV files decoded and encoded, and audio summaries. */
+/* DecodeWav, EncodeWav and the ops of audio summaries. */
 #include <math.h>
 
 #include "lib/base/pb.h"
@@ -82,12 +82,12 @@ static int put_sound(struct mu_buf *b, const char *tag, const float *samples, in
 	return 0;
 }
 
-/* The sounds, [sounds, frames] or [sounds, frames, channels], are the input behind the tag, input
- * tag_at.  Each of the first is one value. */
+/* Appends a summary value for each of the first max_outputs sounds.  Input tag_at is the tag, the
+ * next input has the sounds: [sounds, frames] or [sounds, frames, channels]. */
 static int make_audio_summary(const struct kernel_call *c, unsigned tag_at, struct mu_buf *b,
 			      struct mu_err *err)
 {
-	int64_t most = args_attr_int(c->node, "max_outputs", 3);
+	int64_t max_outputs = args_attr_int(c->node, "max_outputs", 3);
 	float rate = args_attr_float(c->node, "sample_rate", 0);
 	const struct mu_tensor *in = kernel_in(c, tag_at + 1);
 	const unsigned rate_at = tag_at + 2;
@@ -103,11 +103,11 @@ static int make_audio_summary(const struct kernel_call *c, unsigned tag_at, stru
 		return mu_invalid(err, "Tensor must be 3-D or 2-D, got: %s",
 				  mu_shape_str(&in->shape));
 	int64_t frames = in->shape.dim[1], channels = in->shape.rank > 2 ? in->shape.dim[2] : 1;
-	if (most < 1 || !(rate > 0) || rate >= 0x1p31f || channels > UINT16_MAX)
+	if (max_outputs < 1 || !(rate > 0) || rate >= 0x1p31f || channels > UINT16_MAX)
 		return mu_invalid(err, "max_outputs and sample_rate must be > 0: %lld, %g",
-				  (long long)most, (double)rate);
-	for (int64_t i = 0; i < in->shape.dim[0] && i < most; i++) {
-		MU_AUTO_FREE char *name = most > 1
+				  (long long)max_outputs, (double)rate);
+	for (int64_t i = 0; i < in->shape.dim[0] && i < max_outputs; i++) {
+		MU_AUTO_FREE char *name = max_outputs > 1
 					      ? mu_xasprintf("%s/audio/%lld", tag, (long long)i)
 					      : mu_xasprintf("%s/audio", tag);
 		MU_RETURN_IF_ERROR(put_sound(b, name, MU_DATA(float, in) + i * frames * channels,
