@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batch normalisation and its gradient: float.  NCHW is transposed to NHWC and back.
  *
- * The tensor is a matrix of pixels by channels.  Everything is a sum over pixels for each channel
- * and then y = x * a + b for each channel, so rows are walked in order and channels are the inner
- * loop.  Sums are kept in double: an image batch has millions of pixels. */
+ * The tensor is a matrix of pixels by channels.  Both ops sum over the pixels of each channel and
+ * then compute y = x * a + b for each channel.  Loops go over rows in order, with channels as the
+ * inner loop.  Sums are in double: an image batch has millions of pixels. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 
 enum { X, SCALE, OFFSET, MEAN, VARIANCE };
 enum { GRAD_Y, GRAD_X, GRAD_SCALE, GRAD_MEAN, GRAD_VARIANCE };
-enum { PIECE_ELEMENTS = 16384 }; /* of one thread */
+enum { PIECE_ELEMENTS = 16384 }; /* elements of a thread's piece */
 
 struct rows {
 	const float *x, *g;
@@ -24,7 +24,7 @@ struct rows {
 	int64_t pixels, channels, pieces;
 	const float *mean;      /* subtracted from x */
 	double *sums;           /* [pieces][2][channels] */
-	const float *a, *b, *k; /* y = g * a + (x - mean) * k + b; a or k NULL: no such term */
+	const float *a, *b, *k; /* y = g * a + (x - mean) * k + b; a or k NULL: without its term */
 };
 
 static void sum_rows(void *arg, int64_t from, int64_t to)
@@ -91,10 +91,10 @@ static void map(struct kernel_call *c, struct rows *r)
 	kernel_parallel(c, r->pixels, 1 + PIECE_ELEMENTS / (r->channels + 1), map_rows, r);
 }
 
-/* Input 0 or 1 of four dimensions; all inputs float, those from `first` on of one element a
- * channel (or, where empty is true, none). */
+/* Checks that inputs 0 to `last` are float, that input x has four dimensions, and that the inputs
+ * from `first` on have one element a channel.  Mean and variance may be empty if allow_empty. */
 static int batch_norm_check(const struct kernel_call *c, unsigned x, unsigned first, unsigned last,
-			    bool empty, struct mu_err *err)
+			    bool allow_empty, struct mu_err *err)
 {
 	const struct mu_shape *s = &kernel_in(c, x)->shape;
 
@@ -105,7 +105,7 @@ static int batch_norm_check(const struct kernel_call *c, unsigned x, unsigned fi
 		return mu_invalid(err, "input must be 4-dimensional: %s", mu_shape_str(s));
 	for (unsigned i = first; i <= last; i++) {
 		const struct mu_shape *v = &kernel_in(c, i)->shape;
-		if (v->count != s->dim[3] && !(empty && i >= MEAN && !v->count))
+		if (v->count != s->dim[3] && !(allow_empty && i >= MEAN && !v->count))
 			return mu_invalid(err,
 					  "input %u must have the same number of elements as the "
 					  "channels of x, got %lld and %lld",
@@ -124,9 +124,10 @@ static struct norm_sizes batch_norm_sizes_of(const struct kernel_call *c, const 
 int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
 {
 	bool training = args_attr_bool(c->node, "is_training", true);
-	bool needs_old = !training || args_attr_float(c->node, "exponential_avg_factor", 1) != 1;
+	bool needs_statistics =
+	    !training || args_attr_float(c->node, "exponential_avg_factor", 1) != 1;
 
-	MU_RETURN_IF_ERROR(batch_norm_check(c, X, SCALE, VARIANCE, !needs_old, err));
+	MU_RETURN_IF_ERROR(batch_norm_check(c, X, SCALE, VARIANCE, !needs_statistics, err));
 	*s = batch_norm_sizes_of(c, &kernel_in(c, X)->shape);
 	return 0;
 }
@@ -157,9 +158,9 @@ static struct rows batch_norm_rows_of(const struct norm_sizes *s, const struct m
 	    .x = x->data, .g = g->data, .y = y, .channels = s->channels, .pixels = s->pixels};
 }
 
-/* The outputs after the first: vectors of one element a channel. */
-static int vectors(struct kernel_call *c, unsigned from, unsigned to, int64_t n,
-		   struct mu_tensor **out, struct mu_err *err)
+/* Creates outputs [from, to): vectors of n elements. */
+static int vector_outputs(struct kernel_call *c, unsigned from, unsigned to, int64_t n,
+			  struct mu_tensor **out, struct mu_err *err)
 {
 	for (unsigned i = from; i < to; i++) {
 		MU_RETURN_IF_ERROR(kernel_out_vec(c, i, MU_FLOAT, n, &out[i], err));
@@ -167,8 +168,8 @@ static int vectors(struct kernel_call *c, unsigned from, unsigned to, int64_t n,
 	return 0;
 }
 
-/* Fills the outputs that CPU kernels do not use, such as the third reserve space of V3, with zeros.
- */
+/* Creates the outputs from `from` on, which CPU kernels do not use, such as the third reserve space
+ * of V3: scalar zeros if n is negative, else vectors of n elements. */
 static int unused_outputs(struct kernel_call *c, unsigned from, int64_t n, struct mu_err *err)
 {
 	for (; from < c->n_out; from++) {
@@ -182,7 +183,8 @@ static int unused_outputs(struct kernel_call *c, unsigned from, int64_t n, struc
 	return 0;
 }
 
-/* Mean and variance of this batch into saved and, mixed with what came in, into the outputs. */
+/* Writes mean and variance of the batch to outputs 3 and 4.  Outputs 1 and 2 are the running
+ * statistics: the inputs, mixed with those of the batch. */
 static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_tensor **out,
 			    struct mu_err *err)
 {
@@ -191,8 +193,8 @@ static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_ten
 	float *mean = out[3]->data, *var = out[4]->data;
 	double n = (double)r->pixels;
 	MU_AUTO_TENSOR memory = {0};
-	/* Deviations are taken from the first pixel, so that the variance of values that are large
-	 * beside their spread does not drown in rounding. */
+	/* Deviations are from the first pixel: for values much larger than their spread, the
+	 * variance would otherwise be lost in rounding. */
 	r->mean = r->x;
 
 	MU_RETURN_IF_ERROR(r->pixels ? sum_channels(c, r, &memory, err) : 0);
@@ -214,7 +216,7 @@ static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_ten
 		MU_DATA(float, out[2])
 		[ch] = mix ? (1 - factor) * MU_DATA(float, old_var)[ch] + factor * var[ch] * bessel
 			   : var[ch] * bessel;
-		if (!r->pixels) /* the gradient of nothing is zero, not NaN */
+		if (!r->pixels) /* the gradient of an empty batch is zero, not NaN */
 			mean[ch] = var[ch] = 0;
 	}
 	return 0;
@@ -230,12 +232,12 @@ static int batch_norm_forward(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(check_batch_norm(c, &s, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err));
-	MU_RETURN_IF_ERROR(vectors(c, 1, 5, x->shape.dim[3], out, err));
+	MU_RETURN_IF_ERROR(vector_outputs(c, 1, 5, x->shape.dim[3], out, err));
 	MU_RETURN_IF_ERROR(unused_outputs(c, 5, -1, err));
 	struct rows r = batch_norm_rows_of(&s, x, x, out[0]->data);
 	size_t bytes = (size_t)r.channels * sizeof(float);
-	struct mu_shape each = mu_shape_vec(r.channels);
-	MU_RETURN_IF_ERROR(mu_tensor_new(&scale, MU_FLOAT, &each, err));
+	struct mu_shape scale_shape = mu_shape_vec(r.channels);
+	MU_RETURN_IF_ERROR(mu_tensor_new(&scale, MU_FLOAT, &scale_shape, err));
 	if (s.training) {
 		rc = batch_statistics(c, &r, out, err);
 	} else if (bytes) {
@@ -265,12 +267,12 @@ static int batch_norm_backward(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(check_batch_norm_grad(c, &s, err));
 	struct rows r = batch_norm_rows_of(&s, x, g, NULL);
-	struct mu_shape three = mu_shape_vec(3 * r.channels);
+	struct mu_shape factors_shape = mu_shape_vec(3 * r.channels);
 	r.mean = kernel_in(c, GRAD_MEAN)->data;
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err));
-	MU_RETURN_IF_ERROR(vectors(c, 1, 3, r.channels, out, err));
+	MU_RETURN_IF_ERROR(vector_outputs(c, 1, 3, r.channels, out, err));
 	MU_RETURN_IF_ERROR(unused_outputs(c, 3, 0, err));
-	MU_RETURN_IF_ERROR(mu_tensor_new(&factors, MU_FLOAT, &three, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&factors, MU_FLOAT, &factors_shape, err));
 	MU_RETURN_IF_ERROR(sum_channels(c, &r, &memory, err));
 	float *a = factors.data, *b = a + r.channels, *k = b + r.channels, eps = epsilon_of(c);
 	double n = r.pixels ? (double)r.pixels : 1;
@@ -295,27 +297,27 @@ static int batch_norm_backward(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- channels first, as a LayerNormalization of Keras has them ---- */
+/* ---- NCHW, which Keras's LayerNormalization uses ---- */
 
-struct mu_shape norm_transposed_shape(const struct mu_shape *s, bool last)
+struct mu_shape norm_transposed_shape(const struct mu_shape *s, bool to_nhwc)
 {
 	const int64_t *d = s->dim;
 	struct mu_shape out = *s;
 
-	if (last)
+	if (to_nhwc)
 		memcpy(&out.dim[1], (int64_t[]){d[2], d[3], d[1]}, 3 * sizeof *d);
 	else
 		memcpy(&out.dim[1], (int64_t[]){d[3], d[1], d[2]}, 3 * sizeof *d);
 	return out;
 }
 
-static int transpose_format(struct kernel_call *c, const struct mu_tensor *t, bool last,
+static int transpose_format(struct kernel_call *c, const struct mu_tensor *t, bool to_nhwc,
 			    struct mu_tensor *out, struct mu_err *err)
 {
 	const int64_t *d = t->shape.dim;
-	int64_t channels = last ? d[1] : d[3], pixels = last ? d[2] * d[3] : d[1] * d[2];
-	int64_t m = last ? pixels : channels, n = last ? channels : pixels;
-	struct mu_shape shape = norm_transposed_shape(&t->shape, last);
+	int64_t channels = to_nhwc ? d[1] : d[3], pixels = to_nhwc ? d[2] * d[3] : d[1] * d[2];
+	int64_t m = to_nhwc ? pixels : channels, n = to_nhwc ? channels : pixels;
+	struct mu_shape shape = norm_transposed_shape(&t->shape, to_nhwc);
 
 	MU_RETURN_IF_ERROR(mu_tensor_new(out, t->dtype, &shape, err));
 	for (int64_t i = 0; t->shape.count && i < d[0]; i++)
@@ -324,12 +326,12 @@ static int transpose_format(struct kernel_call *c, const struct mu_tensor *t, bo
 	return 0;
 }
 
-static int run_images(struct kernel_call *c, unsigned n, kernel_fn *run, norm_transpose_fn *by,
-		      struct mu_err *err)
+static int run_images(struct kernel_call *c, unsigned n, kernel_fn *run,
+		      norm_transpose_fn *transpose, struct mu_err *err)
 {
 	const char *format = args_attr_string(c->node, "data_format", "NHWC");
-	struct mu_tensor aside[2], made;
-	unsigned transposed = 0;
+	struct mu_tensor originals[2], result;
+	unsigned n_transposed = 0;
 	int rc = 0;
 
 	if (strcmp(format, "NHWC") == 0 || strcmp(format, "NDHWC") == 0)
@@ -338,51 +340,54 @@ static int run_images(struct kernel_call *c, unsigned n, kernel_fn *run, norm_tr
 		rc = mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for the format %s",
 			     c->node->op, format);
 
-	for (; !rc && transposed < n; transposed++) {
-		struct mu_tensor *in = &c->in[transposed].tensor;
-		if ((rc = args_rank(c, transposed, 4, err)) || (rc = by(c, in, true, &made, err)))
+	for (; !rc && n_transposed < n; n_transposed++) {
+		struct mu_tensor *in = &c->in[n_transposed].tensor;
+		if ((rc = args_rank(c, n_transposed, 4, err)) ||
+		    (rc = transpose(c, in, true, &result, err)))
 			break;
-		aside[transposed] = *in;
-		*in = made;
+		originals[n_transposed] = *in;
+		*in = result;
 	}
-	if (!rc && !(rc = run(c, err)) && !(rc = by(c, &c->out[0].tensor, false, &made, err)))
-		kernel_out_take(c, 0, made);
-	while (transposed--) {
-		mu_tensor_unref(&c->in[transposed].tensor);
-		c->in[transposed].tensor = aside[transposed];
+	if (!rc && !(rc = run(c, err)) &&
+	    !(rc = transpose(c, &c->out[0].tensor, false, &result, err)))
+		kernel_out_take(c, 0, result);
+	while (n_transposed--) {
+		mu_tensor_unref(&c->in[n_transposed].tensor);
+		c->in[n_transposed].tensor = originals[n_transposed];
 	}
 	return rc;
 }
 
-/* A volume is an image whose rows and columns are one dimension. */
-int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_transpose_fn *by,
+/* Computes a 5-D tensor as a 4-D one, with two of its spatial dimensions joined. */
+int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_transpose_fn *transpose,
 	     struct mu_err *err)
 {
-	const bool last = strchr(args_attr_string(c->node, "data_format", "NHWC"), 'C')[1] == 0;
-	struct mu_tensor volume[2], out;
-	unsigned joined = 0;
+	const bool channels_last =
+	    strchr(args_attr_string(c->node, "data_format", "NHWC"), 'C')[1] == 0;
+	struct mu_tensor originals[2], out;
+	unsigned n_joined = 0;
 	int rc = 0;
 
 	if (kernel_in(c, 0)->shape.rank != 5)
-		return run_images(c, n, run, by, err);
-	for (; !rc && joined < n && !(rc = args_rank(c, joined, 5, err)); joined++) {
-		struct mu_tensor *in = &c->in[joined].tensor;
+		return run_images(c, n, run, transpose, err);
+	for (; !rc && n_joined < n && !(rc = args_rank(c, n_joined, 5, err)); n_joined++) {
+		struct mu_tensor *in = &c->in[n_joined].tensor;
 		const int64_t *d = in->shape.dim;
 		struct mu_shape image = {.rank = 4, .count = in->shape.count};
 		memcpy(image.dim,
-		       last ? (int64_t[]){d[0], d[1], d[2] * d[3], d[4]}
-			    : (int64_t[]){d[0], d[1], d[2], d[3] * d[4]},
+		       channels_last ? (int64_t[]){d[0], d[1], d[2] * d[3], d[4]}
+				     : (int64_t[]){d[0], d[1], d[2], d[3] * d[4]},
 		       4 * sizeof *d);
-		volume[joined] = *in;
+		originals[n_joined] = *in;
 		*in = mu_tensor_reshaped(in, &image);
 	}
-	if (!rc && !(rc = run_images(c, n, run, by, err))) {
-		out = mu_tensor_reshaped(&c->out[0].tensor, &volume[0].shape);
+	if (!rc && !(rc = run_images(c, n, run, transpose, err))) {
+		out = mu_tensor_reshaped(&c->out[0].tensor, &originals[0].shape);
 		kernel_out_take(c, 0, out);
 	}
-	while (joined--) {
-		mu_tensor_unref(&c->in[joined].tensor);
-		c->in[joined].tensor = volume[joined];
+	while (n_joined--) {
+		mu_tensor_unref(&c->in[n_joined].tensor);
+		c->in[n_joined].tensor = originals[n_joined];
 	}
 	return rc;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch normalisation and its gradient, NHWC, float: sums over the pixels of each channel, a thread
- * for each piece of a channel (neighbours read neighbours); what follows from them, a thread for
- * each channel; y = g * a + (x - middle) * k + b, a thread for each element.  The CPU's formulas; sums in
- * double. */
+/* Batch normalisation and its gradient, NHWC, float: the formulas of the CPU, with sums in double.
+ *
+ * norm_sums: a thread sums a piece of a channel's pixels; neighbouring threads read neighbouring
+ * channels.  norm_forward, norm_backward: a thread computes the outputs and factors of a channel.
+ * norm_map: a thread computes one element y = g * a + (x - middle) * k + b. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/math.h"
 
 #define F(address) PTR(float, address)
 
-/* sums [pieces][2][channels]: of g, and of g * (x - middle). */
+/* sums [pieces][2][channels]: the sums of g and of g * (x - middle). */
 KERNEL(norm_sums, norm_args)
 {
 	EACH(i, a.pieces * a.channels)
@@ -35,7 +36,7 @@ DEVICE double norm_total(const struct norm_args *a, int64_t ch, int which)
 	return all;
 }
 
-/* Deviations were taken from the first pixel, see nn/batch_norm.c. */
+/* Deviations are from the first pixel, see nn/batch_norm.c. */
 DEVICE void norm_statistics(const struct norm_args *a, int64_t ch, float *mean, float *variance)
 {
 	double n = (double)a->pixels, sum = norm_total(a, ch, 0), m = sum / n;

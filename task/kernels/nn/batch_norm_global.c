@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BatchNormWithGlobalNormalization: (t - m) / sqrt(v + epsilon) * gamma + beta, with all five
- * inputs given, and the gradients of each. The last dimension is the channels; sums are in double.
- */
+/* BatchNormWithGlobalNormalization, (t - m) / sqrt(v + epsilon) * gamma + beta, and its gradients
+ * by all five inputs. The last dimension is the channels; sums are in double. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
@@ -50,14 +49,15 @@ static int batch_norm_global_forward(struct kernel_call *c, struct mu_err *err)
 	if (!t->shape.count)
 		return 0;
 	const int64_t n = t->shape.dim[3];
-	MU_AUTO_FREE double *by = mu_xcalloc((size_t)n + 1, sizeof *by);
+	MU_AUTO_FREE double *factor = mu_xcalloc((size_t)n + 1, sizeof *factor);
 	for (int64_t k = 0; k < n; k++)
-		by[k] = inverse_deviation(c, k) * (scaled ? batch_norm_global_get(gamma, k) : 1);
+		factor[k] =
+		    inverse_deviation(c, k) * (scaled ? batch_norm_global_get(gamma, k) : 1);
 	for (int64_t i = 0; i < t->shape.count; i++) {
 		int64_t k = i % n;
 		batch_norm_global_put(
 		    out, i,
-		    (batch_norm_global_get(t, i) - batch_norm_global_get(mean, k)) * by[k] +
+		    (batch_norm_global_get(t, i) - batch_norm_global_get(mean, k)) * factor[k] +
 			batch_norm_global_get(beta, k));
 	}
 	return 0;
@@ -79,24 +79,26 @@ static int batch_norm_global_backward(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 3, t->dtype, &vec, &db, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 4, t->dtype, &vec, &dg, err));
 	MU_AUTO_FREE double *buffer = mu_xcalloc((size_t)n + 1, 3 * sizeof *buffer);
-	double *by = buffer, *sum = by + n,
-	       *along = sum + n; /* of the gradient, and of it times t - m */
+	double *factor = buffer, *sum = factor + n,
+	       *product_sum = sum + n; /* sums of g and of g * (t - m) */
 	for (int64_t k = 0; k < n; k++)
-		by[k] = inverse_deviation(c, k);
+		factor[k] = inverse_deviation(c, k);
 	for (int64_t i = 0; i < t->shape.count; i++) {
 		int64_t k = i % n;
 		double g = batch_norm_global_get(grad, i);
 		sum[k] += g;
-		along[k] += g * (batch_norm_global_get(t, i) - batch_norm_global_get(mean, k));
-		batch_norm_global_put(dx, i,
-				      g * by[k] * (scaled ? batch_norm_global_get(gamma, k) : 1));
+		product_sum[k] +=
+		    g * (batch_norm_global_get(t, i) - batch_norm_global_get(mean, k));
+		batch_norm_global_put(
+		    dx, i, g * factor[k] * (scaled ? batch_norm_global_get(gamma, k) : 1));
 	}
 	for (int64_t k = 0; k < n; k++) {
 		double scale = scaled ? batch_norm_global_get(gamma, k) : 1;
-		batch_norm_global_put(dm, k, -sum[k] * by[k] * scale);
-		batch_norm_global_put(dv, k, along[k] * -0.5 * scale * by[k] * by[k] * by[k]);
+		batch_norm_global_put(dm, k, -sum[k] * factor[k] * scale);
+		batch_norm_global_put(
+		    dv, k, product_sum[k] * -0.5 * scale * factor[k] * factor[k] * factor[k]);
 		batch_norm_global_put(db, k, sum[k]);
-		batch_norm_global_put(dg, k, scaled ? along[k] * by[k] : 0);
+		batch_norm_global_put(dg, k, scaled ? product_sum[k] * factor[k] : 0);
 	}
 	return 0;
 }

@@ -6,21 +6,21 @@
 #include "task/kernels/engine/move.h"
 #include "task/kernels/nn/checks.h"
 
-/* A channel's pixels are cut into pieces while there are fewer threads than ENOUGH. */
-enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };
+/* The pixels of a channel are cut into pieces until there are TARGET_THREADS threads. */
+enum { PIECE_MIN_PIXELS = 256, TARGET_THREADS = 64 * 1024, MAX_PIECES = 1024 };
 
 static int64_t batch_norm_gpu_pieces_for(const struct norm_args *a)
 {
 	int64_t pieces = 1;
 
-	while (pieces < MOST_PIECES && a->channels * pieces < ENOUGH &&
-	       a->pixels / (pieces * 2) >= LONG)
+	while (pieces < MAX_PIECES && a->channels * pieces < TARGET_THREADS &&
+	       a->pixels / (pieces * 2) >= PIECE_MIN_PIXELS)
 		pieces *= 2;
 	return pieces;
 }
 
-/* Outputs 1 and on: `n` vectors of one element a channel, then what means nothing on our devices.
- */
+/* Creates the outputs from 1 on: n vectors of one element a channel, then reserve spaces that these
+ * kernels do not use. */
 static int small_outputs(struct kernel_call *c, unsigned n, int64_t channels, bool scalars,
 			 struct norm_args *a, struct mu_err *err)
 {
@@ -42,10 +42,10 @@ static int small_outputs(struct kernel_call *c, unsigned n, int64_t channels, bo
 }
 
 static int batch_norm_gpu_run(struct kernel_call *c, const char *kernel, struct norm_args *a,
-			      bool summed, struct mu_err *err)
+			      bool needs_sums, struct mu_err *err)
 {
 	MU_AUTO_TENSOR sums = {0}, factors = {0};
-	uint64_t each = (uint64_t)a->channels * sizeof(float);
+	uint64_t vector_bytes = (uint64_t)a->channels * sizeof(float);
 
 	a->pieces = batch_norm_gpu_pieces_for(a);
 	if (!a->channels)
@@ -54,9 +54,9 @@ static int batch_norm_gpu_run(struct kernel_call *c, const char *kernel, struct 
 	MU_RETURN_IF_ERROR(gpu_scratch(c, MU_FLOAT, 3 * a->channels, &factors, err));
 	a->sums = gpu_address(&sums);
 	a->a = gpu_address(&factors);
-	a->b = a->a + each;
-	a->k = a->b + each;
-	if (summed)
+	a->b = a->a + vector_bytes;
+	a->k = a->b + vector_bytes;
+	if (needs_sums)
 		MU_RETURN_IF_ERROR(
 		    gpu_run(kernel_gpu(c), "norm_sums", a->pieces * a->channels, a, err));
 	MU_RETURN_IF_ERROR(gpu_run(kernel_gpu(c), kernel, a->channels, a, err));
@@ -118,13 +118,13 @@ static int batch_norm_gpu_backward(struct kernel_call *c, struct mu_err *err)
 	return batch_norm_gpu_run(c, "norm_backward", &a, true, err);
 }
 
-/* ---- channels first ---- */
+/* ---- NCHW ---- */
 
-static int batch_norm_gpu_transpose(struct kernel_call *c, const struct mu_tensor *t, bool last,
+static int batch_norm_gpu_transpose(struct kernel_call *c, const struct mu_tensor *t, bool to_nhwc,
 				    struct mu_tensor *out, struct mu_err *err)
 {
-	const struct mu_shape shape = norm_transposed_shape(&t->shape, last);
-	const int order[] = {0, last ? 2 : 3, last ? 3 : 1, last ? 1 : 2};
+	const struct mu_shape shape = norm_transposed_shape(&t->shape, to_nhwc);
+	const int order[] = {0, to_nhwc ? 2 : 3, to_nhwc ? 3 : 1, to_nhwc ? 1 : 2};
 	struct view from, v;
 
 	MU_RETURN_IF_ERROR(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of nodes and inputs, and the shapes that follow, for the kernels of every device. */
+/* Checks of nodes and inputs, and the shapes of outputs, for the kernels of every device. */
 #ifndef MU_TASK_KERNELS_NN_CHECKS_H
 #define MU_TASK_KERNELS_NN_CHECKS_H
 
@@ -15,13 +15,13 @@ int check_bias(const struct kernel_call *c, struct mu_axis_split *ch, struct mu_
 /* ---- lrn.c ---- */
 
 struct lrn_plan {
-	int64_t n, radius; /* channels; how many on either side are neighbours */
+	int64_t n, radius; /* channels; neighbours on either side */
 	float bias, alpha, beta;
 };
-/* in: the input that is (or, for the gradient, was) normalised. */
+/* in: the index of the op's input x, also for the gradient. */
 int check_lrn(const struct kernel_call *c, unsigned in, struct lrn_plan *p, struct mu_err *err);
 
-/* ---- conv_ops.c: a convolution, and the shape of what the op gives ---- */
+/* ---- conv_ops.c: a convolution, and the shape of the op's output ---- */
 
 int check_conv(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
 	       struct mu_shape *shape, struct mu_err *err);
@@ -44,10 +44,10 @@ int check_conv3d_filter(const struct kernel_call *c, struct conv3d_sizes *s, str
 			struct mu_err *err);
 int check_pool3d(const struct kernel_call *c, struct volume *v, struct mu_shape *shape,
 		 struct mu_err *err);
-/* in: the shape of what was pooled. */
+/* in: the shape of the pool's input. */
 int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
 			  struct mu_err *err);
-/* shape: that of the pool's output, and of this op's. */
+/* shape: the shape of the pool's output, which this op's output has, too. */
 int check_max_pool3d_grad_grad(const struct kernel_call *c, struct volume *v,
 			       struct mu_shape *shape, struct mu_err *err);
 int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
@@ -63,7 +63,7 @@ int check_pool(const struct kernel_call *c, const struct window_attrs *a, struct
 	       struct mu_shape *shape, struct mu_err *err);
 int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
 			struct pool_sizes *p, struct mu_err *err);
-/* in: the shape of what was pooled. */
+/* in: the shape of the pool's input. */
 int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
 			struct pool_sizes *p, struct mu_shape *in, struct mu_err *err);
 /* *want: the shape of the pool's output; *type: the type of argmax. */
@@ -81,7 +81,7 @@ struct norm_sizes {
 	int64_t pixels, channels;
 	bool training;
 };
-/* With the image's channels last. */
+/* The image is NHWC. */
 int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err);
 int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err);
 /* Transposes t between NCHW and NHWC: to NHWC (to_nhwc), or back. */
@@ -91,14 +91,14 @@ typedef int norm_transpose_fn(struct kernel_call *c, const struct mu_tensor *t, 
  * inputs, runs the kernel and transposes output 0 back. */
 int norm_run(struct kernel_call *c, unsigned images, kernel_fn *run, norm_transpose_fn *transpose,
 	     struct mu_err *err);
-/* last: of [n, c, h, w] as [n, h, w, c], else the other way round. */
-struct mu_shape norm_transposed_shape(const struct mu_shape *s, bool last);
+/* NHWC of an NCHW shape if to_nhwc, else NCHW of an NHWC shape. */
+struct mu_shape norm_transposed_shape(const struct mu_shape *s, bool to_nhwc);
 
 /* ---- softmax.c ---- */
 
 /* The shape that logits and labels broadcast to, a matrix. */
-int check_cross_entropy(const struct kernel_call *c, struct mu_shape *both, struct mu_err *err);
-/* Logits are a matrix, labels as many numbers as it has rows. */
+int check_cross_entropy(const struct kernel_call *c, struct mu_shape *common, struct mu_err *err);
+/* Checks that logits are a matrix, and labels a vector with one label for each row. */
 int check_sparse_cross_entropy(const struct kernel_call *c, struct mu_err *err);
 
 #endif

@@ -20,9 +20,9 @@ struct conv {
 /* The tensor that is computed from the two others. */
 enum conv_direction { CONV_OUTPUT, CONV_INPUT_GRAD, CONV_FILTER_GRAD };
 
-/* The definition, loop by loop, in the calling thread.  x is the input or its gradient, w the
- * filter or its gradient, y the output or its gradient.  The computed tensor is written whole.  A
- * shape without outputs or taps is fine. */
+/* Computes the convolution by its definition, in the calling thread.  x is the input or its
+ * gradient, w the filter or its gradient, y the output or its gradient.  The computed tensor is
+ * written whole.  A shape without outputs or taps is fine. */
 void conv_plain(const struct conv *g, enum conv_direction direction, void *x, void *w, void *y);
 /* The same over the pool: matrix products, direct sums (conv_direct.h), or sums over vectors of
  * filters (conv_grouped.h). */

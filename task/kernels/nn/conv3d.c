@@ -13,7 +13,7 @@ enum { PATCH_BYTES = 1 << 20 };
 
 struct conv3d {
 	struct conv3d_sizes s;
-	int64_t rows;          /* positions whose patches are made at a time */
+	int64_t rows;          /* positions whose patches are built at a time */
 	char *patches, *image; /* the input, or its gradient */
 	int64_t first;         /* the position of the first patch */
 };
@@ -38,7 +38,7 @@ static int conv3d_geometry(struct conv3d_sizes *g, const struct kernel_call *c, 
 	return 0;
 }
 
-/* The gradient must be what the forward op would have given. */
+/* Checks that the gradient has the shape of the forward op's output. */
 static int conv3d_check_back(const struct kernel_call *c, const struct conv3d_sizes *g,
 			     struct mu_err *err)
 {
@@ -62,7 +62,7 @@ int check_conv3d(const struct kernel_call *c, struct conv3d_sizes *g, struct mu_
 	return volume_out_shape(&g->v, g->filters, shape, err);
 }
 
-/* The result's shape: in the first version that of input i, else the value of input i. */
+/* The shape of the result: in version 1 of the op the shape of input i, else its value. */
 static int conv3d_result_shape(const struct kernel_call *c, unsigned i, struct mu_shape *shape,
 			       struct mu_err *err)
 {
@@ -94,13 +94,14 @@ int check_conv3d_filter(const struct kernel_call *c, struct conv3d_sizes *g, str
 
 static int make_patches(struct conv3d *g, struct mu_err *err)
 {
-	int64_t each = g->s.inner * (int64_t)g->s.v.size, rows = each ? PATCH_BYTES / each : 1;
+	int64_t patch_bytes = g->s.inner * (int64_t)g->s.v.size,
+		rows = patch_bytes ? PATCH_BYTES / patch_bytes : 1;
 
 	g->rows = rows < 1 ? 1 : rows < g->s.positions ? rows : g->s.positions;
-	g->patches = malloc((size_t)(g->rows * each) + 1);
+	g->patches = malloc((size_t)(g->rows * patch_bytes) + 1);
 	return g->patches ? 0
 			  : mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for patches of %lld",
-				    (long long)each);
+				    (long long)patch_bytes);
 }
 
 struct patch {
@@ -129,11 +130,11 @@ static void add_patch_tap(void *arg, int64_t tap, int64_t channels_at)
 static void fill_patches(void *arg, int64_t from, int64_t to)
 {
 	const struct conv3d *g = arg;
-	size_t each = (size_t)g->s.inner * g->s.v.size;
+	size_t patch_bytes = (size_t)g->s.inner * g->s.v.size;
 
 	for (int64_t i = from; i < to; i++) {
-		struct patch p = {g, g->patches + (size_t)i * each};
-		memset(p.at, 0, each);
+		struct patch p = {g, g->patches + (size_t)i * patch_bytes};
+		memset(p.at, 0, patch_bytes);
 		volume_taps(&g->s.v, g->first + i, copy_patch_tap, &p);
 	}
 }

@@ -24,11 +24,11 @@
 #include "task/kernels/engine/transpose_2d.h"
 
 enum {
-	COLUMNS_MIN = 4,            /* of an output row; fewer make a tile too small */
-	POSITIONS_MAX = 1024,       /* of a band */
+	COLUMNS_MIN = 4,            /* columns of an output row; fewer make a tile too small */
+	POSITIONS_MAX = 1024,       /* output positions of a band */
 	BAND_BYTES = 512 << 10,     /* half of a usual second-level cache */
 	BAND_BYTES_MAX = 1 << 20,   /* of a band of one output row */
-	FILTER_BYTES_MAX = 1 << 20, /* whose gradient stays in the cache from band to band */
+	FILTER_BYTES_MAX = 1 << 20, /* larger gradients do not stay in the cache between bands */
 	PIECE_WORK = 2 << 20,       /* multiply-adds worth another thread: 30 us */
 };
 
@@ -107,7 +107,7 @@ static struct row_band band_at(const struct conv_direct *d, int64_t i)
 				 rows * (in_image + 1) / d->image_bands};
 }
 
-/* The input rows under a band, with their border. */
+/* Copies the input rows under a band, with their border. */
 static void band_read(const struct conv_direct *d, const struct row_band *b, const char *input,
 		      char *to)
 {
@@ -172,7 +172,7 @@ static void pack_strips(void *arg, int64_t from, int64_t to)
 	}
 }
 
-/* One strip of a band. */
+/* Computes one strip of a band. */
 static void window_sums(const struct windows *w, const struct row_band *b, const char *band,
 			const int64_t *runs, int64_t s)
 {
@@ -230,7 +230,7 @@ int conv_direct_run(struct kernel_call *c, const struct conv_direct *d, const vo
 
 /* ---- sums over positions ---- */
 
-/* The gradient of a band's positions, in rows of whole vectors. */
+/* Returns the gradient of a band's positions in rows of whole vectors: `grad` itself, or a copy. */
 static const char *grad_read(const struct conv_direct *d, const struct row_band *b,
 			     const char *grad, char *to)
 {
@@ -247,7 +247,8 @@ static const char *grad_read(const struct conv_direct *d, const struct row_band 
 	return to;
 }
 
-/* One row of the filter and the output rows whose windows have it inside the input. */
+/* Sums the gradient of row k of the filter over the output rows for which this row is inside the
+ * input. */
 static void position_sums(const struct conv_direct *d, const struct row_band *b, int64_t k,
 			  const char *band, const char *grad, const int64_t *runs, char *filter,
 			  bool add)

@@ -9,8 +9,8 @@ struct tile_loops;
 
 struct conv_direct {
 	struct conv g; /* for an input's gradient: the convolution of the output's gradient */
-	bool rotated;  /* … and the filter is rotated by 180 degrees, channels for filters */
-	size_t size;   /* of an element */
+	bool rotated;  /* … the filter is rotated by 180 degrees, channels and filters swapped */
+	size_t size;   /* bytes of an element */
 	const struct tile_loops *tile;
 	int64_t width, strips;      /* filters of a strip; number of strips */
 	int64_t run, taps;          /* elements under a row of the filter, and under all of it */
@@ -24,11 +24,11 @@ struct conv_direct {
  * and rows that do not fit a cache. Also for an input's gradient with strides or few channels, and
  * for the gradient of a large filter. */
 bool conv_direct_init(struct conv_direct *d, const struct conv *g, enum conv_direction direction);
-/* The output from the input, or the input's gradient from the output's. */
+/* Computes the output from the input, or the input's gradient from the output's. */
 int conv_direct_run(struct kernel_call *c, const struct conv_direct *d, const void *from,
 		    const void *filter, void *to, struct mu_err *err);
-/* The filter's gradient from bands [from, to), from < to, in the calling thread. */
-void conv_direct_filter(const struct conv_direct *d, const char *x, const char *y, int64_t from,
-			int64_t to, char *filter);
+/* Computes the filter's gradient from bands [from, to), from < to, in the calling thread. */
+void conv_direct_filter(const struct conv_direct *d, const char *input, const char *grad,
+			int64_t from, int64_t to, char *filter);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution over the pool.  A 1x1 convolution is one matrix product.  conv_direct.c and
- * conv_grouped.c take the shapes that they are faster for, and the rest runs here as products with
- * matrices of patches.
+ * conv_grouped.c compute the shapes for which they are faster.  All others are products with
+ * matrices of patches, in this file.
  *
  * A patch is the input under the window of one output position: rows * columns * channels elements,
  * zeros where the window leaves the input.  The patches of some positions are the rows of a matrix.
- * Patches are made a block at a time in scratch memory that stays in the cache of a core.
+ * A block of patches is built at a time, in scratch memory that stays in the cache of a core.
  *
  * The work is cut into pieces, one a thread.  A filter's gradient is summed piece by piece, and the
  * sums are added in the order of the pieces.  A result therefore depends on the number of threads
  * but never on their timing.
  *
- * A group has patches of its own channels. */
+ * Each group has separate patches, of its channels. */
 #include <string.h>
 
 #include "lib/base/ints.h"
@@ -23,11 +23,11 @@
 #include "task/runtime/thread_pool.h"
 
 enum {
-	BLOCK_BYTES = 512 << 10,    /* patches of a block: half of a usual second-level cache */
-	BLOCK_MOST_BYTES = 8 << 20, /* … when each patch is so large that few would fit */
-	BLOCK_ROWS = 128,           /* fewer rows a product and packing the filter shows */
-	PARTIALS_MOST = 64 << 20,   /* bytes of a filter's gradient summed piece by piece */
-	PIECE_WORK = 1 << 20,       /* multiply-adds worth another thread */
+	BLOCK_BYTES = 512 << 10,       /* patches of a block: half of a usual second-level cache */
+	BLOCK_BYTES_MAX = 8 << 20,     /* … for patches of which few would fit */
+	BLOCK_ROWS = 128,              /* with fewer rows, packing the filter takes too long */
+	PARTIALS_BYTES_MAX = 64 << 20, /* bytes of a filter's gradient summed piece by piece */
+	PIECE_WORK = 1 << 20,          /* multiply-adds worth another thread */
 };
 
 struct work {
@@ -35,19 +35,19 @@ struct work {
 	enum conv_direction direction;
 	const struct conv_direct *direct; /* NULL: patches, unless grouped */
 	bool grouped;                     /* by conv_grouped.c */
-	size_t size;                      /* of an element */
+	size_t size;                      /* bytes of an element */
 	int64_t patch, positions;         /* elements of a group's patch; their number */
 	int64_t units, pieces;            /* bands, images or positions, and their pieces */
 	int64_t block;                    /* patches of a block */
 	char *x, *w, *y;
 	char *scratch; /* of each piece: a block, then a filter's gradient */
-	size_t scratch_each, block_size;
+	size_t scratch_size, block_size;
 };
 
 /* ---- patches ---- */
 
-/* Reads the patches of n positions or, if the input's gradient is computed, adds them to it.  x is
- * the first channel of a group. */
+/* Reads the patches of n positions or, if the input's gradient is computed, adds them to it.
+ * x_first is the first channel of a group. */
 static void move_patches(const struct work *w, char *x_first, int64_t position, int64_t n,
 			 char *patch)
 {
@@ -63,7 +63,7 @@ static void move_patches(const struct work *w, char *x_first, int64_t position, 
 		int64_t k0, k1, l0, l1, image = p / q->out / r->out * r->in;
 		int64_t y = window_clip(r, p / q->out % r->out, &k0, &k1);
 		int64_t x = window_clip(q, p % q->out, &l0, &l1);
-		/* taps that lie side by side */
+		/* adjacent taps */
 		int64_t run = q->dilation == 1 && g->groups == 1 ? l1 - l0 : 1;
 		if (!add && (k1 - k0) * (l1 - l0) < r->size * q->size)
 			memset(patch, 0, bytes);
@@ -81,7 +81,7 @@ static void move_patches(const struct work *w, char *x_first, int64_t position, 
 	}
 }
 
-/* Positions [at, end), group by group while they are in the cache. */
+/* Computes positions [at, end).  All groups of a block are computed while it is in the cache. */
 static void patch_products(const struct work *w, int64_t at, int64_t end, char *patches,
 			   char *filter)
 {
@@ -124,11 +124,11 @@ static void patch_products(const struct work *w, int64_t at, int64_t end, char *
 
 /* ---- pieces ---- */
 
-/* Piece 0 sums a filter's gradient into the result, each other piece into memory of its own. */
+/* Piece 0 sums a filter's gradient into the result, the other pieces into their scratch memory. */
 static char *filter_of(const struct work *w, int64_t piece)
 {
 	return w->direction == CONV_FILTER_GRAD && piece
-		   ? w->scratch + (size_t)piece * w->scratch_each + w->block_size
+		   ? w->scratch + (size_t)piece * w->scratch_size + w->block_size
 		   : w->w;
 }
 
@@ -142,7 +142,7 @@ static void run_pieces(void *arg, int64_t from, int64_t to)
 	for (int64_t piece = from; piece < to; piece++) {
 		int64_t at = (int64_t)((__int128)w->units * piece / w->pieces);
 		int64_t end = (int64_t)((__int128)w->units * (piece + 1) / w->pieces);
-		char *patches = w->scratch + (size_t)piece * w->scratch_each;
+		char *patches = w->scratch + (size_t)piece * w->scratch_size;
 		char *filter = filter_of(w, piece);
 		if (w->direct) {
 			conv_direct_filter(w->direct, w->x, w->y, at, end, filter);
@@ -181,21 +181,21 @@ static void conv_fast_split(struct kernel_call *c, struct work *w)
 	} else if (!w->direct) {
 		w->block = BLOCK_BYTES / patch;
 		if (w->block < BLOCK_ROWS)
-			w->block = mu_min(BLOCK_ROWS, BLOCK_MOST_BYTES / patch);
+			w->block = mu_min(BLOCK_ROWS, BLOCK_BYTES_MAX / patch);
 		w->block = w->block < 1 ? 1 : mu_min(w->block, w->positions);
 		w->block_size = (size_t)(w->block * patch + 63) & ~(size_t)63;
 	}
-	w->scratch_each = w->block_size;
+	w->scratch_size = w->block_size;
 	if (w->direction == CONV_FILTER_GRAD) {
-		w->pieces = mu_min(w->pieces, PARTIALS_MOST / filter + 1);
-		w->scratch_each += (size_t)filter;
+		w->pieces = mu_min(w->pieces, PARTIALS_BYTES_MAX / filter + 1);
+		w->scratch_size += (size_t)filter;
 	}
 }
 
 static int run_work(struct kernel_call *c, struct work *w, struct mu_err *err)
 {
 	MU_AUTO_TENSOR scratch = {0};
-	struct mu_shape bytes = mu_shape_vec((int64_t)w->scratch_each * w->pieces);
+	struct mu_shape bytes = mu_shape_vec((int64_t)w->scratch_size * w->pieces);
 
 	MU_RETURN_IF_ERROR(mu_tensor_new(&scratch, MU_UINT8, &bytes, err));
 	w->scratch = scratch.data;
@@ -247,7 +247,7 @@ int conv_run(struct kernel_call *c, const struct conv *g, enum conv_direction di
 			 .w = filter,
 			 .y = y};
 
-	if (g->filters && g->channels) { /* else the other sizes are not bounded */
+	if (g->filters && g->channels) { /* otherwise the other sizes have no bound */
 		w.patch = g->row.size * g->column.size * conv_group_channels(g);
 		w.positions = g->batch * g->row.out * g->column.out;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of groups of few filters, such as depthwise ones, without products: a product for
- * each group would have as few columns.
+/* Convolutions of groups of few filters, such as depthwise ones, without matrix products, which
+ * would have as few columns.
  *
- * A vector of filters goes through all taps of a window.  The input is first expanded, so that each
- * filter finds the channels of its group at its own index: x'[pixel][c][f] is channel c of the
- * group of filter f.  With one filter a channel that is the input itself.  Some groups at a time
- * are expanded, so that the taps of a window stay in the cache.  docs/performance.md has the
- * figures. */
+ * The inner loop computes a vector of filters over all taps of a window.  The input is first
+ * expanded, so that element f has the channels of the group of filter f: x'[pixel][c][f] is channel
+ * c of that group.  With one filter a channel, x' is the input itself.  A few groups are expanded
+ * at a time, so that the taps of a window stay in the cache.  docs/performance.md has the figures.
+ */
 #include "task/kernels/nn/conv_grouped.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ enum {
 	GROUP_MAX = 64,
 	GROUP_MAX_GRADIENT = 32,
 	PART_FILTERS = 64,         /* of the groups that are expanded together */
-	EXPANDED_BYTES = 64 << 20, /* of an image, for each thread */
+	EXPANDED_BYTES = 64 << 20, /* of an expanded image, for each thread */
 };
 
 static bool is_expanded(const struct conv *g)
@@ -26,7 +26,7 @@ static bool is_expanded(const struct conv *g)
 	return g->groups != g->channels || g->groups != g->filters;
 }
 
-/* Groups that are handled together. */
+/* The number of groups that are computed together. */
 static int64_t part_groups(const struct conv *g)
 {
 	return is_expanded(g) ? mu_min(g->groups, PART_FILTERS / conv_group_filters(g)) : g->groups;
@@ -48,14 +48,15 @@ size_t conv_grouped_scratch(const struct conv *g)
 bool conv_grouped_supports(const struct conv *g, enum conv_direction direction)
 {
 	const int64_t channels = conv_group_channels(g), filters = conv_group_filters(g);
-	const int64_t most = direction == CONV_OUTPUT ? GROUP_MAX : GROUP_MAX_GRADIENT;
+	const int64_t max_size = direction == CONV_OUTPUT ? GROUP_MAX : GROUP_MAX_GRADIENT;
 
-	return g->groups > 1 && loops->depthwise[g->type][0] && channels * filters <= most &&
+	return g->groups > 1 && loops->depthwise[g->type][0] && channels * filters <= max_size &&
 	       (g->column.dilation == 1 || channels == 1) &&
 	       (double)(g->row.in * g->column.in) * (double)pixel_bytes(g) <= EXPANDED_BYTES;
 }
 
-/* The input of g->groups groups, with `channels` elements from pixel to pixel. */
+/* expand: x' of g->groups groups; `channels`: elements of x from pixel to pixel.  collect: x from
+ * the sums of x' over the filters of a channel. */
 #define EXPAND(T)                                                                                  \
 	static void expand_##T(const struct conv *g, int64_t channels, const T *x, T *to)          \
 	{                                                                                          \
@@ -90,7 +91,7 @@ static void grouped_window(const struct conv *g, enum conv_direction direction,
 	loops->depthwise[g->type][direction](&u, x, w, y);
 }
 
-/* Some groups of one image; `part` counts theirs. */
+/* Computes some groups of one image; `part` has their counts. */
 static void convolve_part(const struct conv *g, const struct conv *part,
 			  enum conv_direction direction, char *x, char *w, char *y, char *scratch)
 {
@@ -124,18 +125,18 @@ void conv_grouped(const struct conv *g, enum conv_direction direction, char *x, 
 	const int64_t cg = conv_group_channels(g), fg = conv_group_filters(g);
 	const int64_t groups = part_groups(g), taps = g->row.size * g->column.size;
 	const size_t size = mu_dtype_size(g->type);
-	struct conv one = *g, part;
+	struct conv image = *g, part;
 
-	one.batch = 1;
+	image.batch = 1;
 	if (direction == CONV_FILTER_GRAD)
 		memset(w, 0, (size_t)(taps * cg * g->filters) * size);
 	for (int64_t i = 0; i < g->batch; i++) {
 		for (int64_t k = 0; k < g->groups; k += groups) {
-			part = one;
+			part = image;
 			part.groups = mu_min(groups, g->groups - k);
 			part.channels = part.groups * cg;
 			part.filters = part.groups * fg;
-			convolve_part(&one, &part, direction, x + (size_t)(k * cg) * size,
+			convolve_part(&image, &part, direction, x + (size_t)(k * cg) * size,
 				      w + (size_t)(k * fg) * size, y + (size_t)(k * fg) * size,
 				      scratch);
 		}

@@ -70,7 +70,7 @@ static int conv_geometry(const struct kernel_call *c, const struct window_attrs 
 	    window_axis_set(&g->row, a, WINDOW_ROWS, in->dim[1], filter->dim[0], err));
 	MU_RETURN_IF_ERROR(
 	    window_axis_set(&g->column, a, WINDOW_COLUMNS, in->dim[2], filter->dim[1], err));
-	/* An empty output has no group to compute, and TensorFlow does not look at them. */
+	/* TensorFlow does not check the groups of an empty output. */
 	if (g->groups && g->filters % g->groups != 0 && g->batch && g->row.out && g->column.out)
 		return mu_invalid(
 		    err, "output depth must be evenly divisible by number of groups: %lld vs %lld",
@@ -95,7 +95,7 @@ int check_conv(const struct kernel_call *c, const struct window_attrs *a, struct
 	return conv_output_shape(g, shape, err);
 }
 
-/* The gradient must be what the forward op would have given. */
+/* Checks that the gradient has the shape of the forward op's output. */
 static int check_grad(const struct kernel_call *c, const struct conv *g, struct mu_err *err)
 {
 	const struct mu_tensor *grad = kernel_in(c, 2);
@@ -111,7 +111,7 @@ static int check_grad(const struct kernel_call *c, const struct conv *g, struct 
 	return 0;
 }
 
-/* The shape in input i: four sizes; for an image the batch and depth may be left out. */
+/* Reads a shape of four sizes from input i.  If `image`, batch and depth may be missing. */
 static int conv_sizes_of(const struct kernel_call *c, unsigned i, const char *what, bool image,
 			 struct mu_shape *out, struct mu_err *err)
 {
@@ -153,7 +153,7 @@ int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a,
 	return check_grad(c, g, err);
 }
 
-/* ---- on a processor ---- */
+/* ---- CPU kernels ---- */
 
 static int conv_need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
@@ -196,7 +196,7 @@ static int conv_filter(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(conv_need_real(c, in->dtype, err));
 	MU_RETURN_IF_ERROR(check_conv_filter(c, c->state, &g, &shape, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, g.type, &shape, &out, err));
-	if (!g.groups) { /* an input without channels says nothing of a filter that has some */
+	if (!g.groups) { /* the input has no channels, so the gradient is zero */
 		elems_zero(g.type, out->data, 0, shape.count);
 		return 0;
 	}

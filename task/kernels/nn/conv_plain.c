@@ -4,7 +4,7 @@
 
 #include "task/kernels/nn/conv.h"
 
-/* The directions differ in which of the three tensors is summed into. */
+/* The direction selects the tensor to which the products are added. */
 #define PLAIN(T)                                                                                   \
 	static void tap_##T(const struct conv *g, enum conv_direction dir, T *x, T *w, T *y)       \
 	{                                                                                          \

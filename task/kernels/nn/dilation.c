@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Grey dilation: each output is the largest sum of a pixel under the window and the filter's value
- * there, per channel. A gradient goes to the pixel, or to the filter element, of the first largest
- * sum. The gradient kernels search for it again.
+ * there, per channel. The gradient of an output is added to the pixel, or to the filter element, of
+ * the first largest sum. The gradient kernels search for that sum again.
  *
  * Threads divide the rows of the output; for gradients they divide channels. Each channel's
  * gradients are added in the order of positions, so results do not depend on the number of threads.
@@ -23,7 +23,8 @@ struct dilation {
 	void (*run)(const struct dilation *p, const int64_t rows[2], const int64_t channels[2]);
 };
 
-/* The window at one place: where it begins in the input, and which of its taps lie there. */
+/* The window of an output position: its first row and column in the input, and the range of taps
+ * inside the input. */
 struct patch_position {
 	int64_t begin[WINDOW_AXES], from[WINDOW_AXES], to[WINDOW_AXES];
 };
@@ -60,7 +61,7 @@ static int64_t corner_of(const struct dilation *p, const struct patch_position *
 	return (image * p->axis[0].in + at[0]) * p->axis[1].in + at[1];
 }
 
-#define DILATE(T, dt, least, U)                                                                    \
+#define DILATE(T, dt, lowest, U)                                                                   \
 	static void dilate_##T(const struct dilation *p, const int64_t rows[2],                    \
 			       const int64_t channels[2])                                          \
 	{                                                                                          \
@@ -71,19 +72,19 @@ static int64_t corner_of(const struct dilation *p, const struct patch_position *
 			struct patch_position s =                                                  \
 			    position_at(p, row % p->axis[0].out, n % p->axis[1].out);              \
 			for (int64_t d = channels[0]; d < channels[1]; d++) {                      \
-				T best = least;                                                    \
+				T best = lowest;                                                   \
 				int64_t pixel = corner_of(p, &s, image), tap = 0;                  \
 				for (int64_t i = s.from[0]; i < s.to[0]; i++)                      \
 					for (int64_t j = s.from[1]; j < s.to[1]; j++) {            \
 						int64_t at = pixel_of(p, &s, image, i, j);         \
-						int64_t by = i * p->axis[1].size + j;              \
+						int64_t k = i * p->axis[1].size + j;               \
 						T sum = (T)((U)in[at * p->depth + d] +             \
-							    (U)filter[by * p->depth + d]);         \
+							    (U)filter[k * p->depth + d]);          \
 						if (!(sum > best))                                 \
 							continue;                                  \
 						best = sum;                                        \
 						pixel = at;                                        \
-						tap = by;                                          \
+						tap = k;                                           \
 					}                                                          \
 				int64_t from = n * p->depth + d;                                   \
 				int64_t to =                                                       \
@@ -99,7 +100,7 @@ REAL_TYPES(DILATE)
 
 typedef void dilate_fn(const struct dilation *p, const int64_t rows[2], const int64_t channels[2]);
 #define ROW(T, dt, ...) [dt] = dilate_##T,
-static dilate_fn *const runs[MU_DT_COUNT] = {REAL_TYPES(ROW)};
+static dilate_fn *const dilate_functions[MU_DT_COUNT] = {REAL_TYPES(ROW)};
 
 static void dilate_rows(void *arg, int64_t from, int64_t to)
 {
@@ -115,21 +116,21 @@ static void dilate_channels(void *arg, int64_t from, int64_t to)
 	p->run(p, (int64_t[]){0, p->batch * p->axis[0].out}, (int64_t[]){from, to});
 }
 
-/* strides or rates: one for each dimension, those of pictures and channels 1. */
+/* Reads strides or rates: four numbers, of which those of batch and channels must be 1. */
 static int read_list(const struct mu_node *n, const char *name, int64_t *out, struct mu_err *err)
 {
-	int64_t all[4];
+	int64_t values[4];
 
-	if (args_attr_ints(n, name, all, 4) != 4)
+	if (args_attr_ints(n, name, values, 4) != 4)
 		return mu_invalid(err, "%s must specify 4 dimensions", name);
-	if (all[0] != 1 || all[3] != 1)
+	if (values[0] != 1 || values[3] != 1)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "%s is only supported across spatial dimensions.",
 			       *name == 's' ? "Stride" : "Rate");
-	if (all[1] < 1 || all[2] < 1)
+	if (values[1] < 1 || values[2] < 1)
 		return mu_invalid(err, "%s must be positive", name);
-	out[0] = all[1];
-	out[1] = all[2];
+	out[0] = values[1];
+	out[1] = values[2];
 	return 0;
 }
 
@@ -144,14 +145,14 @@ static int check_dilation(const struct kernel_call *c, struct dilation *p, struc
 	MU_RETURN_IF_ERROR(read_list(c->node, "rates", a.dilation, err));
 	if (strcmp(padding, "SAME") && strcmp(padding, "VALID"))
 		return mu_invalid(err, "padding must be SAME or VALID, not %.40s", padding);
-	if (!filter->dim[0] || !filter->dim[1]) /* its places would lie beside the picture */
+	if (!filter->dim[0] || !filter->dim[1]) /* all windows would be outside the image */
 		return mu_invalid(err, "filter must not be empty: %s", mu_shape_str(filter));
 	for (int i = 0; i < WINDOW_AXES; i++)
 		MU_RETURN_IF_ERROR(
 		    window_axis_set(&p->axis[i], &a, i, in->dim[1 + i], filter->dim[i], err));
 	p->batch = in->dim[0];
 	p->depth = in->dim[3];
-	p->run = runs[kernel_in(c, 0)->dtype];
+	p->run = dilate_functions[kernel_in(c, 0)->dtype];
 	if (!p->run)
 		return args_no_kernel(c, kernel_in(c, 0)->dtype, err);
 	return mu_shape_set(shape, 4,
@@ -174,14 +175,14 @@ static int dilation_largest(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* The gradient of input `of`: as large as it. */
-static int dilation_gradient(struct kernel_call *c, unsigned of, struct mu_err *err)
+/* Computes the gradient by input i, which has the shape of that input. */
+static int dilation_gradient(struct kernel_call *c, unsigned i, struct mu_err *err)
 {
-	const struct mu_tensor *like = kernel_in(c, of), *grad = kernel_in(c, 2);
+	const struct mu_tensor *input = kernel_in(c, i), *grad = kernel_in(c, 2);
 	struct dilation p = {.in = kernel_in(c, 0)->data,
 			     .filter = kernel_in(c, 1)->data,
 			     .grad = grad->data,
-			     .output = of ? FILTER_GRADIENT : INPUT_GRADIENT};
+			     .output = i ? FILTER_GRADIENT : INPUT_GRADIENT};
 	struct mu_tensor *out;
 	struct mu_shape shape;
 
@@ -189,10 +190,10 @@ static int dilation_gradient(struct kernel_call *c, unsigned of, struct mu_err *
 	if (!mu_shape_eq(&shape, &grad->shape))
 		return mu_invalid(err, "out_backprop has incompatible size. It is %s, not %s",
 				  mu_shape_str(&grad->shape), mu_shape_str(&shape));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, like->dtype, &like->shape, &out, err));
-	if (!like->shape.count)
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, input->dtype, &input->shape, &out, err));
+	if (!input->shape.count)
 		return 0;
-	elems_zero(like->dtype, out->data, 0, like->shape.count);
+	elems_zero(input->dtype, out->data, 0, input->shape.count);
 	p.out = out->data;
 	if (shape.count)
 		kernel_parallel(c, p.depth, 1 + (1 << 12) * p.depth / shape.count, dilate_channels,
@@ -200,12 +201,12 @@ static int dilation_gradient(struct kernel_call *c, unsigned of, struct mu_err *
 	return 0;
 }
 
-KERNEL_RUN(to_input, dilation_gradient(c, 0, err))
-KERNEL_RUN(to_filter, dilation_gradient(c, 1, err))
+KERNEL_RUN(dilation_input_grad, dilation_gradient(c, 0, err))
+KERNEL_RUN(dilation_filter_grad, dilation_gradient(c, 1, err))
 
 static const struct kernel rows[] = {
     {"Dilation2D", KERNEL_EXPENSIVE, .run = dilation_largest},
-    {"Dilation2DBackpropInput", KERNEL_EXPENSIVE, .run = to_input},
-    {"Dilation2DBackpropFilter", KERNEL_EXPENSIVE, .run = to_filter},
+    {"Dilation2DBackpropInput", KERNEL_EXPENSIVE, .run = dilation_input_grad},
+    {"Dilation2DBackpropFilter", KERNEL_EXPENSIVE, .run = dilation_filter_grad},
 };
 KERNEL_TABLE(nn_dilation, rows)

@@ -12,12 +12,12 @@
 
 /* ---- FakeQuant ---- */
 
-struct fake {
-	float low, high, scale, inverse, zero; /* zero: which of the numbers is 0 */
+struct fake_range {
+	float low, high, scale, inverse, zero; /* zero: the integer of 0 */
 };
 
 struct fake_spec {
-	float least, most; /* of the integers */
+	float lowest, highest; /* integers */
 };
 
 static int fake_quant_read_spec(const struct mu_node *n, struct fake_spec *s, struct mu_err *err)
@@ -26,25 +26,25 @@ static int fake_quant_read_spec(const struct mu_node *n, struct fake_spec *s, st
 
 	if (bits < 2 || bits > 16)
 		return mu_invalid(err, "num_bits must be between 2 and 16, inclusive");
-	s->least = args_attr_bool(n, "narrow_range", false);
-	s->most = (float)((1 << bits) - 1);
+	s->lowest = args_attr_bool(n, "narrow_range", false);
+	s->highest = (float)((1 << bits) - 1);
 	return 0;
 }
 
-static struct fake nudge_range(const struct fake_spec *s, float min, float max)
+static struct fake_range nudge_range(const struct fake_spec *s, float min, float max)
 {
-	float scale = (max - min) / (s->most - s->least), zero = s->least - min / scale;
+	float scale = (max - min) / (s->highest - s->lowest), zero = s->lowest - min / scale;
 
-	zero = zero < s->least ? s->least : zero > s->most ? s->most : roundf(zero);
-	struct fake f = {.low = (s->least - zero) * scale,
-			 .high = (s->most - zero) * scale,
-			 .scale = scale,
-			 .inverse = (s->most - s->least) / (max - min)};
+	zero = zero < s->lowest ? s->lowest : zero > s->highest ? s->highest : roundf(zero);
+	struct fake_range f = {.low = (s->lowest - zero) * scale,
+			       .high = (s->highest - zero) * scale,
+			       .scale = scale,
+			       .inverse = (s->highest - s->lowest) / (max - min)};
 	f.zero = floorf(-f.low * f.inverse + 0.5f);
 	return f;
 }
 
-static float fake_one(const struct fake *f, float x)
+static float fake_quantize(const struct fake_range *f, float x)
 {
 	float in = x > f->high ? f->high : x; /* NaN stays */
 
@@ -52,20 +52,20 @@ static float fake_one(const struct fake *f, float x)
 	return floorf((in - f->low) * f->inverse - f->zero + 0.5f) * f->scale;
 }
 
-static bool fake_quant_within(const struct fake *f, float x)
+static bool fake_quant_within(const struct fake_range *f, float x)
 {
 	return x >= f->low && x <= f->high;
 }
 
-static int same_size(const struct kernel_call *c, struct mu_err *err)
+static int check_same_size(const struct kernel_call *c, struct mu_err *err)
 {
 	return mu_shape_eq(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape)
 		   ? 0
 		   : mu_invalid(err, "gradient and input must be the same size");
 }
 
-/* The range that the attributes say. */
-static int range_of_attrs(const struct kernel_call *c, struct fake *f, struct mu_err *err)
+/* The range of the attributes min and max. */
+static int range_of_attrs(const struct kernel_call *c, struct fake_range *f, struct mu_err *err)
 {
 	float min = args_attr_float(c->node, "min", -6), max = args_attr_float(c->node, "max", 6);
 	struct fake_spec s;
@@ -78,27 +78,27 @@ static int range_of_attrs(const struct kernel_call *c, struct fake *f, struct mu
 	return 0;
 }
 
-static int by_args(struct kernel_call *c, struct mu_err *err)
+static int fake_quant_args(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0);
 	struct mu_tensor *out;
-	struct fake f;
+	struct fake_range f;
 
 	MU_RETURN_IF_ERROR(range_of_attrs(c, &f, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err));
 	for (int64_t i = 0; i < x->shape.count; i++)
-		MU_DATA(float, out)[i] = fake_one(&f, MU_DATA(float, x)[i]);
+		MU_DATA(float, out)[i] = fake_quantize(&f, MU_DATA(float, x)[i]);
 	return 0;
 }
 
-static int by_args_grad(struct kernel_call *c, struct mu_err *err)
+static int fake_quant_args_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *g = kernel_in(c, 0), *x = kernel_in(c, 1);
 	struct mu_tensor *out;
-	struct fake f;
+	struct fake_range f;
 
 	MU_RETURN_IF_ERROR(range_of_attrs(c, &f, err));
-	MU_RETURN_IF_ERROR(same_size(c, err));
+	MU_RETURN_IF_ERROR(check_same_size(c, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err));
 	for (int64_t i = 0; i < x->shape.count; i++)
 		MU_DATA(float, out)
@@ -106,63 +106,65 @@ static int by_args_grad(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* The ranges of inputs `at` and after it, one for each of `channels`; 0: one for all. */
-static int fake_quant_check_ranges(const struct kernel_call *c, unsigned at, int64_t *channels,
-				   struct fake_spec *s, struct mu_err *err)
+/* Reads the attributes, and the number of channels that each have a range; 1 if all share one.
+ * at: the index of input min. */
+static int fake_quant_read_channels(const struct kernel_call *c, unsigned at, int64_t *channels,
+				    struct fake_spec *s, struct mu_err *err)
 {
 	const struct mu_shape *x = &kernel_in(c, at - 1)->shape;
-	bool each = strstr(c->node->op, "PerChannel");
+	bool per_channel = strstr(c->node->op, "PerChannel");
 
 	MU_RETURN_IF_ERROR(fake_quant_read_spec(c->node, s, err));
-	*channels = each ? x->dim[x->rank - 1] : 1;
+	*channels = per_channel ? x->dim[x->rank - 1] : 1;
 	return 0;
 }
 
-static int by_vars(struct kernel_call *c, struct mu_err *err)
+static int fake_quant_vars(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0), *min = kernel_in(c, 1), *max = kernel_in(c, 2);
 	struct fake_spec s;
 	struct mu_tensor *out;
 	int64_t channels;
 
-	MU_RETURN_IF_ERROR(fake_quant_check_ranges(c, 1, &channels, &s, err));
+	MU_RETURN_IF_ERROR(fake_quant_read_channels(c, 1, &channels, &s, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err));
 	for (int64_t k = 0; k < channels; k++) {
 		float low = MU_DATA(float, min)[k], high = MU_DATA(float, max)[k];
-		bool none = low == 0 && high == 0; /* nothing has been seen yet */
-		struct fake f = nudge_range(&s, low, high);
+		bool is_unset = low == 0 && high == 0; /* no range has been recorded yet */
+		struct fake_range f = nudge_range(&s, low, high);
 		for (int64_t i = k; i < x->shape.count; i += channels)
-			MU_DATA(float, out)[i] = none ? 0 : fake_one(&f, MU_DATA(float, x)[i]);
+			MU_DATA(float, out)
+		[i] = is_unset ? 0 : fake_quantize(&f, MU_DATA(float, x)[i]);
 	}
 	return 0;
 }
 
-static int by_vars_grad(struct kernel_call *c, struct mu_err *err)
+static int fake_quant_vars_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *g = kernel_in(c, 0), *x = kernel_in(c, 1);
 	struct fake_spec s;
-	struct mu_tensor *out, *below, *above;
+	struct mu_tensor *out, *min_grad, *max_grad;
 	int64_t channels;
 
-	MU_RETURN_IF_ERROR(fake_quant_check_ranges(c, 2, &channels, &s, err));
-	MU_RETURN_IF_ERROR(same_size(c, err));
+	MU_RETURN_IF_ERROR(fake_quant_read_channels(c, 2, &channels, &s, err));
+	MU_RETURN_IF_ERROR(check_same_size(c, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_FLOAT, &kernel_in(c, 2)->shape, &below, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &kernel_in(c, 3)->shape, &above, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_FLOAT, &kernel_in(c, 2)->shape, &min_grad, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &kernel_in(c, 3)->shape, &max_grad, err));
 	for (int64_t k = 0; k < channels; k++) {
 		float low = MU_DATA(float, kernel_in(c, 2))[k],
 		      high = MU_DATA(float, kernel_in(c, 3))[k];
-		bool none = low == 0 && high == 0;
-		struct fake f = nudge_range(&s, low, high);
-		double less = 0, more = 0;
+		bool is_unset = low == 0 && high == 0;
+		struct fake_range f = nudge_range(&s, low, high);
+		double min_sum = 0, max_sum = 0;
 		for (int64_t i = k; i < x->shape.count; i += channels) {
 			float v = MU_DATA(float, x)[i], d = MU_DATA(float, g)[i];
-			MU_DATA(float, out)[i] = d * (float)(none || fake_quant_within(&f, v));
-			less += !none && v < f.low ? d : 0;
-			more += !none && v > f.high ? d : 0;
+			MU_DATA(float, out)[i] = d * (float)(is_unset || fake_quant_within(&f, v));
+			min_sum += !is_unset && v < f.low ? d : 0;
+			max_sum += !is_unset && v > f.high ? d : 0;
 		}
-		MU_DATA(float, below)[k] = (float)less;
-		MU_DATA(float, above)[k] = (float)more;
+		MU_DATA(float, min_grad)[k] = (float)min_sum;
+		MU_DATA(float, max_grad)[k] = (float)max_sum;
 	}
 	return 0;
 }
@@ -170,12 +172,12 @@ static int by_vars_grad(struct kernel_call *c, struct mu_err *err)
 /* ---- QuantizeAndDequantize ---- */
 
 struct fake_quant {
-	double least, most;               /* integers */
-	bool range_given, rounds_half_up; /* else to the even number */
+	double lowest, highest;           /* integers */
+	bool range_given, rounds_half_up; /* otherwise halves round to even */
 	int64_t outer, depth, inner;
 };
 
-/* The slices that have a range each: input `in` cut along the axis. */
+/* Splits input `in` along the attribute axis into slices that each have a range. */
 static int fake_quant_channels(const struct kernel_call *c, unsigned in, struct fake_quant *b,
 			       struct mu_err *err)
 {
@@ -196,15 +198,15 @@ static int fake_quant_channels(const struct kernel_call *c, unsigned in, struct 
 	return 0;
 }
 
-static int check_ends(const struct kernel_call *c, unsigned at, const struct fake_quant *b,
-		      struct mu_err *err)
+static int check_range_shapes(const struct kernel_call *c, unsigned at, const struct fake_quant *b,
+			      struct mu_err *err)
 {
 	static const char *const name[] = {"input_min", "input_max"};
-	bool each = args_attr_int(c->node, "axis", -1) >= 0;
+	bool per_channel = args_attr_int(c->node, "axis", -1) >= 0;
 
 	for (unsigned i = 0; i < 2; i++) {
 		const struct mu_tensor *t = kernel_in(c, at + i);
-		if (t->shape.count != b->depth || (each && t->shape.rank != 1))
+		if (t->shape.count != b->depth || (per_channel && t->shape.rank != 1))
 			return mu_invalid(err, "%s has incorrect size, was %lld expected %lld",
 					  name[i], (long long)t->shape.count, (long long)b->depth);
 	}
@@ -212,30 +214,30 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct fak
 }
 
 #define QUANTIZE_DEQUANTIZE(T, rint_of, floor_of, LARGEST)                                         \
-	/* Zero stays zero, and both ends fit. */                                                  \
+	/* Sets the scale so that zero stays zero and both ends are in range. */                   \
 	static void fit_##T(const struct fake_quant *b, T *low, T *high, T *scale, T *inverse)     \
 	{                                                                                          \
-		T least = (T)b->least, most = (T)b->most;                                          \
-		T by_low = least * *low > 0 ? least / *low : LARGEST;                              \
-		T by_high = most * *high > 0 ? most / *high : LARGEST;                             \
-		if (by_low < by_high) {                                                            \
-			*scale = by_low;                                                           \
-			*inverse = *low / least;                                                   \
-			*high = most * *inverse;                                                   \
+		T lowest = (T)b->lowest, highest = (T)b->highest;                                  \
+		T low_scale = lowest * *low > 0 ? lowest / *low : LARGEST;                         \
+		T high_scale = highest * *high > 0 ? highest / *high : LARGEST;                    \
+		if (low_scale < high_scale) {                                                      \
+			*scale = low_scale;                                                        \
+			*inverse = *low / lowest;                                                  \
+			*high = highest * *inverse;                                                \
 		} else {                                                                           \
-			*scale = by_high;                                                          \
-			*inverse = *high / most;                                                   \
-			*low = least * *inverse;                                                   \
+			*scale = high_scale;                                                       \
+			*inverse = *high / highest;                                                \
+			*low = lowest * *inverse;                                                  \
 		}                                                                                  \
 	}                                                                                          \
 	static void dequantize_channel_##T(const struct fake_quant *b, const T *x, T *out, T low,  \
 					   T high)                                                 \
 	{                                                                                          \
 		T scale, inverse;                                                                  \
-		int64_t hop = b->depth * b->inner;                                                 \
+		int64_t stride = b->depth * b->inner;                                              \
 		for (int64_t o = 0; !b->range_given && o < b->outer; o++)                          \
 			for (int64_t i = 0; i < b->inner; i++) {                                   \
-				T v = x[o * hop + i];                                              \
+				T v = x[o * stride + i];                                           \
 				bool first = !o && !i;                                             \
 				low = first || v < low ? v : low;                                  \
 				high = first || v > high ? v : high;                               \
@@ -243,21 +245,21 @@ static int check_ends(const struct kernel_call *c, unsigned at, const struct fak
 		fit_##T(b, &low, &high, &scale, &inverse);                                         \
 		for (int64_t o = 0; o < b->outer; o++)                                             \
 			for (int64_t i = 0; i < b->inner; i++) {                                   \
-				T v = x[o * hop + i];                                              \
+				T v = x[o * stride + i];                                           \
 				if (b->range_given) {                                              \
 					v = v > high ? high : v;                                   \
 					v = v < low ? low : v;                                     \
 				}                                                                  \
 				v *= scale;                                                        \
 				v = b->rounds_half_up ? floor_of(v + (T)0.5) : rint_of(v);         \
-				out[o * hop + i] = v * inverse;                                    \
+				out[o * stride + i] = v * inverse;                                 \
 			}                                                                          \
 	}                                                                                          \
 	static int dequantize_all_##T(struct kernel_call *c, const struct fake_quant *b,           \
 				      struct mu_tensor *out, struct mu_err *err)                   \
 	{                                                                                          \
 		const T *low = kernel_in(c, 1)->data, *high = kernel_in(c, 2)->data;               \
-		/* TensorFlow checks the range of the whole, not those of slices */                \
+		/* TensorFlow checks the range of a whole tensor, not the ranges of slices */      \
 		for (int64_t k = 0; b->range_given && b->depth == 1 && k < b->depth; k++)          \
 			if (!(low[k] <= high[k]))                                                  \
 				return mu_invalid(err,                                             \
@@ -296,19 +298,20 @@ static int quantize_dequantize(struct kernel_call *c, int64_t bits, struct mu_er
 				  (long long)bits, signed_);
 	b.rounds_half_up = strcmp(args_attr_string(c->node, "round_mode", ""), "HALF_UP") == 0;
 	double half = ldexp(1, (int)bits - 1);
-	b.least = signed_ ? narrow - half : 0;
-	b.most = signed_ ? half - 1 : 2 * half - 1;
+	b.lowest = signed_ ? narrow - half : 0;
+	b.highest = signed_ ? half - 1 : 2 * half - 1;
 	if ((rc = fake_quant_channels(c, 0, &b, err)) ||
-	    (b.range_given && (rc = check_ends(c, 1, &b, err))) ||
+	    (b.range_given && (rc = check_range_shapes(c, 1, &b, err))) ||
 	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
 	return (out->dtype == MU_FLOAT ? dequantize_all_float : dequantize_all_double)(c, &b, out,
 										       err);
 }
 
-KERNEL_RUN(bits_of_attr, quantize_dequantize(c, args_attr_int(c->node, "num_bits", 8), err))
+KERNEL_RUN(quantize_dequantize_v2,
+	   quantize_dequantize(c, args_attr_int(c->node, "num_bits", 8), err))
 
-static int bits_of_input(struct kernel_call *c, struct mu_err *err)
+static int quantize_dequantize_v3(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t bits;
 
@@ -316,18 +319,18 @@ static int bits_of_input(struct kernel_call *c, struct mu_err *err)
 	return quantize_dequantize(c, bits, err);
 }
 
-static int back_grad(struct kernel_call *c, struct mu_err *err)
+static int quantize_dequantize_v4_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 1);
 	struct mu_tensor *out, *zero;
 	struct fake_quant b = {0};
 
 	MU_RETURN_IF_ERROR(fake_quant_channels(c, 1, &b, err));
-	MU_RETURN_IF_ERROR(same_size(c, err));
-	MU_RETURN_IF_ERROR(check_ends(c, 2, &b, err));
+	MU_RETURN_IF_ERROR(check_same_size(c, err));
+	MU_RETURN_IF_ERROR(check_range_shapes(c, 2, &b, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, x->dtype, &x->shape, &out, err));
 	(x->dtype == MU_FLOAT ? gradient_float : gradient_double)(c, &b, out);
-	for (unsigned i = 1; i < 3; i++) { /* the ends are not learnt */
+	for (unsigned i = 1; i < 3; i++) { /* the range inputs get no gradient */
 		MU_RETURN_IF_ERROR(
 		    kernel_out(c, i, x->dtype, &kernel_in(c, 1 + i)->shape, &zero, err));
 		memset(zero->data, 0, mu_tensor_bytes(zero));
@@ -336,13 +339,13 @@ static int back_grad(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"FakeQuantWithMinMaxArgs", .run = by_args},
-    {"FakeQuantWithMinMaxArgsGradient", .run = by_args_grad},
-    {"FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel", .run = by_vars},
+    {"FakeQuantWithMinMaxArgs", .run = fake_quant_args},
+    {"FakeQuantWithMinMaxArgsGradient", .run = fake_quant_args_grad},
+    {"FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel", .run = fake_quant_vars},
     {"FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient",
-     .run = by_vars_grad},
-    {"QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", .run = bits_of_attr},
-    {"QuantizeAndDequantizeV3", .run = bits_of_input},
-    {"QuantizeAndDequantizeV4Grad", .run = back_grad},
+     .run = fake_quant_vars_grad},
+    {"QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", .run = quantize_dequantize_v2},
+    {"QuantizeAndDequantizeV3", .run = quantize_dequantize_v3},
+    {"QuantizeAndDequantizeV4Grad", .run = quantize_dequantize_v4_grad},
 };
 KERNEL_TABLE(nn_fake_quant, rows)

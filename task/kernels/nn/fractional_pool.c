@@ -2,8 +2,8 @@
 /* Max and average pooling over windows of differing sizes, and their gradients (Graham,
  * "Fractional max-pooling", 2014).
  *
- * A pooling sequence holds where the windows begin along an axis, and the end of the last one.  The
- * sequences come from TensorFlow's generator, so that a seed gives the same windows. */
+ * A pooling sequence holds the first index of each window along an axis, and the end of the last
+ * window.  It comes from TensorFlow's generator, so that a seed gives the same windows. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -50,16 +50,16 @@ static void sequence_random(const struct window_axis *x, const struct philox *fr
 		size[i] = x->in / x->out + (i < x->in % x->out);
 	for (int64_t i = 0; i + 1 < x->out; i++) {
 		int64_t other = i + (int64_t)(philox_32(&random) % (uint32_t)(x->out - i));
-		int64_t moved = size[i];
+		int64_t swapped = size[i];
 		size[i] = size[other];
-		size[other] = moved;
+		size[other] = swapped;
 	}
 	bounds[0] = 0;
 	for (int64_t i = 0; i < x->out; i++)
 		bounds[i + 1] += bounds[i];
 }
 
-/* Output i, of a window_axis. */
+/* Creates output i: the pooling sequence of axis x. */
 static int make_sequence(struct kernel_call *c, unsigned i, const struct window_axis *x,
 			 bool pseudo_random, struct philox *draws, const int64_t **bounds,
 			 struct mu_err *err)
@@ -155,8 +155,8 @@ static int fractional_pool(struct kernel_call *c, bool average, struct mu_err *e
 
 /* ---- gradients ---- */
 
-/* A pool from a tensor of shape `in` to one of shape `out`, with the sequences of inputs 2 and 3,
- * or 3 and 4, which have been checked. */
+/* A pool from a tensor of shape `in` to one of shape `out`, with the sequences in inputs
+ * sequences_at and sequences_at + 1, which the caller has checked. */
 static struct pool pool_of_sequences(const struct kernel_call *c, enum mu_dtype type,
 				     const struct mu_shape *in, const struct mu_shape *out,
 				     unsigned sequences_at)
@@ -174,7 +174,7 @@ static struct pool pool_of_sequences(const struct kernel_call *c, enum mu_dtype 
 }
 
 /* The window of position i along an axis of `in` elements has no negative bound. */
-static bool is_window(const struct mu_tensor *bounds, int64_t i, int64_t in, bool overlapping)
+static bool is_window_valid(const struct mu_tensor *bounds, int64_t i, int64_t in, bool overlapping)
 {
 	const int64_t *b = MU_DATA(int64_t, bounds);
 	int64_t end = b[i + 1] < in ? b[i + 1] : in;
@@ -189,7 +189,7 @@ static int check_sequence(const struct kernel_call *c, unsigned at, int64_t wind
 	const bool overlapping = args_attr_bool(c->node, "overlapping", false);
 
 	for (int64_t i = 0; i < windows; i++) {
-		if (is_window(t, i, in, overlapping))
+		if (is_window_valid(t, i, in, overlapping))
 			continue;
 		MU_AUTO_BUF list = {0};
 		int64_t n = t->shape.count < 16 ? t->shape.count : 16;
@@ -229,23 +229,23 @@ static int check_max_grad(const struct kernel_call *c, struct mu_err *err)
 	return check_sequence(c, 4, out->dim[2], in->dim[2], "Column", err);
 }
 
-/* Fails unless input 1 is what the pool makes of input 0. */
+/* Fails unless input 1 is the output of the pool for input 0. */
 static int check_pooled(struct kernel_call *c, struct pool p, struct mu_err *err)
 {
 	const struct mu_tensor *top = kernel_in(c, 1);
 	const size_t bytes = (size_t)top->shape.count * p.size;
-	MU_AUTO_FREE char *again = malloc(bytes);
+	MU_AUTO_FREE char *pooled = malloc(bytes);
 
-	if (bytes && !again)
+	if (bytes && !pooled)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "out of memory to pool %s",
 			       mu_shape_str(&kernel_in(c, 0)->shape));
 	if (!bytes)
 		return 0;
 	p.in = kernel_in(c, 0)->data;
-	p.out = again;
+	p.out = pooled;
 	int64_t lines = p.batch * p.row.out;
 	kernel_parallel(c, lines, 1 + 16384 * lines / (top->shape.count + 1), pool_lines, &p);
-	if (memcmp(again, top->data, bytes) != 0)
+	if (memcmp(pooled, top->data, bytes) != 0)
 		return mu_invalid(err, "tensor_out_dup is not the same as tensor_out");
 	return 0;
 }
@@ -265,9 +265,9 @@ static int check_average_grad(const struct kernel_call *c, struct mu_shape *in, 
 {
 	static const char *const dims[] = {"Batch", "Rows", "Columns", "Depth"};
 	static const char *const names[] = {"row_seq_tensor", "col_seq_tensor"};
-	const struct mu_shape *out = &kernel_in(c, 1)->shape, *wanted = &kernel_in(c, 0)->shape;
+	const struct mu_shape *out = &kernel_in(c, 1)->shape, *in_sizes = &kernel_in(c, 0)->shape;
 
-	if (wanted->rank != 1 || wanted->count != RANK)
+	if (in_sizes->rank != 1 || in_sizes->count != RANK)
 		return mu_invalid(
 		    err, "original input tensor shape must be1-dimensional and 4 elements");
 	if (out->rank != RANK)

@@ -5,7 +5,7 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 
-/* Neighbours that share one value, the mean of theirs. */
+/* Adjacent elements that share one value, their mean. */
 struct isotonic_block {
 	double sum;
 	int64_t n;
@@ -16,21 +16,22 @@ static double block_mean(const struct isotonic_block *b)
 	return b->sum / (double)b->n;
 }
 
-/* blocks has space for n. */
+/* blocks: space for n blocks. */
 static void isotonic_row(const double *x, int64_t n, double *y, int32_t *segments,
 			 struct isotonic_block *blocks)
 {
-	int64_t made = 0, at = 0;
+	int64_t n_blocks = 0, at = 0;
 
 	for (int64_t i = 0; i < n; i++) {
-		blocks[made++] = (struct isotonic_block){x[i], 1};
-		while (made > 1 && block_mean(&blocks[made - 2]) < block_mean(&blocks[made - 1])) {
-			made--;
-			blocks[made - 1].sum += blocks[made].sum;
-			blocks[made - 1].n += blocks[made].n;
+		blocks[n_blocks++] = (struct isotonic_block){x[i], 1};
+		while (n_blocks > 1 &&
+		       block_mean(&blocks[n_blocks - 2]) < block_mean(&blocks[n_blocks - 1])) {
+			n_blocks--;
+			blocks[n_blocks - 1].sum += blocks[n_blocks].sum;
+			blocks[n_blocks - 1].n += blocks[n_blocks].n;
 		}
 	}
-	for (int64_t b = 0; b < made; b++)
+	for (int64_t b = 0; b < n_blocks; b++)
 		for (int64_t end = at + blocks[b].n; at < end; at++) {
 			y[at] = block_mean(&blocks[b]);
 			segments[at] = (int32_t)b;

@@ -33,7 +33,7 @@ KERNEL(lrn, lrn_args)
 	}
 }
 
-/* The gradient that this element gets through the norm of each neighbour. */
+/* A thread sums the gradient of one element over the norms of its neighbours. */
 KERNEL(lrn_back, lrn_args)
 {
 	EACH(i, a.n)

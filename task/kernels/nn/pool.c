@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As in TensorFlow, the maximum of a window in two dimensions is its first element in row order
- * that no later one exceeds, and gets the gradient.  In three dimensions the gradient goes to all
- * elements that equal the maximum. */
+/* As in TensorFlow, the maximum of a window in two dimensions is the first of its largest elements
+ * in row order, and only this element gets the gradient.  In three dimensions all elements that
+ * equal the maximum get it. */
 #include "task/kernels/nn/pool.h"
 
 #include <string.h>
@@ -20,11 +20,11 @@ struct area {
 
 /* The largest elements of windows, for one type. */
 struct max_loops {
-	double lowest; /* what a window without elements gives */
+	double lowest; /* the maximum of a window without elements */
 	int64_t (*largest)(const struct pool *p, const struct area *a, const void *in, int64_t ch);
 	void (*back)(const struct pool *p, int64_t image, const struct area *a, const void *grad);
 	void (*pick)(const struct pool *p, int64_t image, const struct area *a, void *out);
-	/* out[i] = in[i] where that is larger. */
+	/* out[i] = in[i] where in[i] is larger. */
 	void (*skip_nan)(void *out, const void *in, int64_t n);
 };
 static const struct max_loops max_loops[MU_DT_COUNT];
@@ -34,8 +34,8 @@ bool pool_has_maximum(enum mu_dtype t)
 	return max_loops[t].largest != NULL;
 }
 
-/* Windows of 2 by 2, two apart, all of them whole: the usual ones.  Their loops are 1.2 to 1.7 x as
- * fast, those of the gradient of MaxPool 16 x. */
+/* True for 2 by 2 windows with strides 2 and no padding, the usual ones.  Their loops are 1.2
+ * to 1.7 times as fast as the general ones; the loop of MaxPool's gradient is 16 times as fast. */
 static bool is_by_two(const struct pool *p)
 {
 	const struct window_axis *axes[] = {&p->row, &p->column};
@@ -69,14 +69,15 @@ static inline void window_of(const struct pool *p, const struct window_axis *x,
 	*to = at + last - first;
 }
 
-/* The planes and rows of a line of output positions; lines are counted over images and planes. */
+/* Sets the planes and rows of a line of output positions; lines are counted over images and planes.
+ */
 static inline void area_of_line(const struct pool *p, int64_t line, struct area *a)
 {
 	window_of(p, &p->plane, NULL, line / p->row.out % p->plane.out, &a->z0, &a->z1);
 	window_of(p, &p->row, p->row_bounds, line % p->row.out, &a->y0, &a->y1);
 }
 
-/* Adds the columns of position j.  False when no part of the window lies in the image. */
+/* Sets the columns of position j.  Returns false if no part of the window is in the image. */
 static inline bool area_of_column(const struct pool *p, int64_t j, struct area *a)
 {
 	window_of(p, &p->column, p->column_bounds, j, &a->x0, &a->x1);
@@ -110,7 +111,7 @@ static void pool_divide(const struct pool *p, char *to, const char *from, int64_
 void pool_lines(void *arg, int64_t from, int64_t to)
 {
 	const struct pool *p = arg;
-	binary_loop *join = loops->binary[p->average ? BIN_AddV2 : BIN_Maximum][p->type];
+	binary_loop *reduce = loops->binary[p->average ? BIN_AddV2 : BIN_Maximum][p->type];
 	const int64_t channels = p->channels;
 	const size_t pixel = (size_t)channels * p->size, row = (size_t)p->column.in * pixel;
 	/* As in TensorFlow, fractional pools begin with the lowest number. */
@@ -149,7 +150,7 @@ void pool_lines(void *arg, int64_t from, int64_t to)
 							max_loops[p->type].skip_nan(o, in,
 										    channels);
 						else if (in != first)
-							join(o, o, in, channels, BOTH_RUN);
+							reduce(o, o, in, channels, BOTH_RUN);
 				}
 			if (p->average)
 				pool_divide(p, o, o, area_count(&a));
@@ -181,10 +182,10 @@ int pool_run(struct kernel_call *c, struct pool *p, const struct mu_shape *shape
 
 /* ---- gradients ---- */
 
-/* largest: where in the area, counted from `in`, the first of the largest elements of a channel is.
- * back: the gradient goes there.  pick: the elements of the gradient that are there.  U: the type
+/* largest: the index, counted from `in`, of the first of a channel's largest elements in the area.
+ * back: adds the gradient to this element.  pick: reads the gradient at this element.  U: the type
  * of sums, whose overflow is defined. */
-#define MAX_LOOPS(T, dt, least, U)                                                                 \
+#define MAX_LOOPS(T, dt, smallest, U)                                                              \
 	static inline int64_t largest_##T(const struct pool *p, const struct area *a,              \
 					  const void *in_, int64_t ch)                             \
 	{                                                                                          \
@@ -225,8 +226,8 @@ int pool_run(struct kernel_call *c, struct pool *p, const struct mu_shape *shape
 	}
 REAL_TYPES(MAX_LOOPS)
 
-#define MAX_ROW(T, dt, least, U)                                                                   \
-	[dt] = {(double)(least), largest_##T, max_back_##T, max_pick_##T, max_skip_nan_##T},
+#define MAX_ROW(T, dt, smallest, U)                                                                \
+	[dt] = {(double)(smallest), largest_##T, max_back_##T, max_pick_##T, max_skip_nan_##T},
 static const struct max_loops max_loops[MU_DT_COUNT] = {REAL_TYPES(MAX_ROW)};
 
 static void average_back(const struct pool *p, int64_t image, const struct area *a,
@@ -244,7 +245,7 @@ static void average_back(const struct pool *p, int64_t image, const struct area 
 		}
 }
 
-/* at: where the output position begins, in bytes. */
+/* at: the offset of the output position, in bytes. */
 #define EQUAL_BACK(T)                                                                              \
 	static void equal_back_##T(const struct pool *p, int64_t image, const struct area *a,      \
 				   size_t at)                                                      \
@@ -396,17 +397,17 @@ int pool_run_second_backward(struct kernel_call *c, struct pool *p, const struct
 	return 0;
 }
 
-/* ---- the largest elements with their places ---- */
+/* ---- maxima with argmax ---- */
 
-struct pool_places {
+struct pool_argmax {
 	const struct pool *p;
-	bool whole; /* counted from the first image's beginning, not from its own */
-	struct mu_tensor *at;
+	bool include_batch; /* indices count from the first image, not from the element's image */
+	struct mu_tensor *argmax;
 };
 
 static void pool_argmax_rows(void *arg, int64_t from, int64_t to)
 {
-	const struct pool_places *x = arg;
+	const struct pool_argmax *x = arg;
 	const struct pool *p = x->p;
 	const int64_t image = p->row.in * p->column.in * p->channels;
 	struct area a;
@@ -415,33 +416,33 @@ static void pool_argmax_rows(void *arg, int64_t from, int64_t to)
 		area_of_line(p, line, &a);
 		for (int64_t j = 0; j < p->column.out; j++) {
 			int64_t o = (line * p->column.out + j) * p->channels;
-			int64_t own = line / p->row.out * image;
-			bool any = area_of_column(p, j, &a);
+			int64_t image_at = line / p->row.out * image;
+			bool is_inside = area_of_column(p, j, &a);
 			int64_t first = (a.y0 * p->column.in + a.x0) * p->channels;
-			const char *in = p->in + (size_t)(own + first) * p->size;
-			for (int64_t ch = 0; any && ch < p->channels; ch++) {
+			const char *in = p->in + (size_t)(image_at + first) * p->size;
+			for (int64_t ch = 0; is_inside && ch < p->channels; ch++) {
 				int64_t k = max_loops[p->type].largest(p, &a, in, ch);
-				int64_t at = first + k + (x->whole ? own : 0);
+				int64_t at = first + k + (x->include_batch ? image_at : 0);
 				memcpy(p->out + (size_t)(o + ch) * p->size,
 				       in + (size_t)k * p->size, p->size);
-				mu_tensor_set_int(x->at, o + ch, at);
+				mu_tensor_set_int(x->argmax, o + ch, at);
 			}
 		}
 	}
 }
 
-int pool_run_places(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
-		    enum mu_dtype place_type, bool whole, struct mu_err *err)
+int pool_run_argmax(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
+		    enum mu_dtype argmax_type, bool include_batch, struct mu_err *err)
 {
-	struct pool_places x = {.p = p, .whole = whole};
+	struct pool_argmax x = {.p = p, .include_batch = include_batch};
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, p->type, shape, &out, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, place_type, shape, &x.at, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, argmax_type, shape, &x.argmax, err));
 	if (!shape->count)
 		return 0;
 	memset(out->data, 0, (size_t)shape->count * p->size);
-	memset(x.at->data, 0, (size_t)shape->count * mu_dtype_size(place_type));
+	memset(x.argmax->data, 0, (size_t)shape->count * mu_dtype_size(argmax_type));
 	p->in = kernel_in(c, 0)->data;
 	p->out = out->data;
 	run_lines(c, p, pool_argmax_rows, &x);

@@ -11,34 +11,35 @@ struct pool {
 	size_t size;
 	int64_t batch, channels;
 	struct window_axis plane, row, column; /* one plane in two dimensions */
-	/* Fractional pools: where the windows of rows and of columns begin, and the end of the last
-	 * one.  Windows that overlap include the first element of the next one.  NULL: all windows
-	 * have the size of their axis. */
+	/* Fractional pools: the first row or column of each window, and the end of the last window.
+	 * Windows that overlap include the first element of the next one.  NULL: all windows have
+	 * the size of their axis. */
 	const int64_t *row_bounds, *column_bounds;
 	bool overlapping;
 	const char *in, *grad;
-	const char *top; /* of three dimensions: the output, for the gradient */
+	const char *top; /* the pool's output, for gradients in three dimensions */
 	char *out;
 	bool average, by_two, is_3d;
 };
 
-bool pool_has_maximum(enum mu_dtype t); /* there are loops for the maxima of this type */
+bool pool_has_maximum(enum mu_dtype t); /* MaxPool has loops for this type */
 
-/* Pools input 0 into output 0.  Threads take different lines of the output; those of the gradient
- * take different images. */
+/* Pools input 0 into output 0.  Threads divide the lines of the output; for gradients they divide
+ * the images. */
 int pool_run(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
 	     struct mu_err *err);
-/* The gradient into output 0, of the shape of the pool's input; grad_at: the input that is the
- * output's gradient. */
+/* Computes the gradient by the pool's input, of shape `in`, into output 0; grad_at: the index of
+ * the op's input with the output's gradient. */
 int pool_run_backward(struct kernel_call *c, struct pool *p, const struct mu_shape *in,
 		      unsigned grad_at, struct mu_err *err);
-/* The second gradient of a maximum, of this shape: the elements of input 2 at the maxima. */
+/* Computes the second gradient of a maximum, of this shape: the elements of input 2 at the maxima.
+ */
 int pool_run_second_backward(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
 			     struct mu_err *err);
-/* Output 0: the maxima; output 1, of place_type: where they are in their image.  whole: where they
- * are in input 0. */
-int pool_run_places(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
-		    enum mu_dtype place_type, bool whole, struct mu_err *err);
+/* Output 0: the maxima.  Output 1, of argmax_type: their indices in their image, or in input 0 if
+ * include_batch. */
+int pool_run_argmax(struct kernel_call *c, struct pool *p, const struct mu_shape *shape,
+		    enum mu_dtype argmax_type, bool include_batch, struct mu_err *err);
 /* Pools lines [from, to) of the output, counted over images, planes and rows; arg: the pool. */
 void pool_lines(void *arg, int64_t from, int64_t to);
 /* The gradient of images [from, to); arg: the pool. */

@@ -149,27 +149,27 @@ static int avg_pool3d_grad(struct kernel_call *c, struct mu_err *err)
 	return pool_run_backward(c, &p, &in, 1, err);
 }
 
-/* ---- the largest elements with their places ---- */
+/* ---- maxima with argmax ---- */
 
-static int max_pool_places(struct kernel_call *c, struct mu_err *err)
+static int max_pool_argmax(struct kernel_call *c, struct mu_err *err)
 {
 	const enum mu_dtype type = kernel_in(c, 0)->dtype;
-	bool whole = args_attr_bool(c->node, "include_batch_in_index", false);
-	enum mu_dtype place_type;
+	bool include_batch = args_attr_bool(c->node, "include_batch_in_index", false);
+	enum mu_dtype argmax_type;
 	struct mu_shape shape;
 	struct pool_sizes s;
 
 	MU_RETURN_IF_ERROR(pool_need_type(c, type, false, err));
-	MU_RETURN_IF_ERROR(check_max_pool_argmax(c, c->state, &s, &shape, &place_type, err));
+	MU_RETURN_IF_ERROR(check_max_pool_argmax(c, c->state, &s, &shape, &argmax_type, err));
 	struct pool p = pool_of(&s, type);
-	return pool_run_places(c, &p, &shape, place_type, whole, err);
+	return pool_run_argmax(c, &p, &shape, argmax_type, include_batch, err);
 }
 
-static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
+static int max_pool_grad_argmax(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *grad = kernel_in(c, 1),
-			       *at = kernel_in(c, 2);
-	bool whole = args_attr_bool(c->node, "include_batch_in_index", false);
+			       *indices = kernel_in(c, 2);
+	bool include_batch = args_attr_bool(c->node, "include_batch_in_index", false);
 	struct mu_tensor *out;
 	struct pool_sizes s;
 
@@ -180,14 +180,16 @@ static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
 		return 0;
 	struct pool p = pool_of(&s, in->dtype);
 	memset(out->data, 0, (size_t)in->shape.count * p.size);
-	const int64_t image = in->shape.count / p.batch, each = at->shape.count / p.batch;
-	for (int64_t i = 0; i < at->shape.count; i++) {
-		int64_t own = i / each * image, k = mu_tensor_int(at, i);
-		if (k < (whole ? own : 0) || k - (whole ? own : 0) >= image)
+	const int64_t image = in->shape.count / p.batch,
+		      image_outputs = indices->shape.count / p.batch;
+	for (int64_t i = 0; i < indices->shape.count; i++) {
+		int64_t image_at = i / image_outputs * image, k = mu_tensor_int(indices, i);
+		if (k < (include_batch ? image_at : 0) ||
+		    k - (include_batch ? image_at : 0) >= image)
 			return mu_invalid(
 			    err, "argmax[%lld] = %lld lies outside its image of %lld elements",
 			    (long long)i, (long long)k, (long long)image);
-		k += whole ? 0 : own;
+		k += include_batch ? 0 : image_at;
 		char *to = (char *)out->data + (size_t)k * p.size;
 		loops->binary[BIN_AddV2][p.type](
 		    to, to, (const char *)grad->data + (size_t)i * p.size, 1, BOTH_RUN);
@@ -200,8 +202,8 @@ static const struct kernel rows[] = {
     {"MaxPoolGrad MaxPoolGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = pool_prepare},
     {"MaxPoolGradGrad MaxPoolGradGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad_grad,
      .prepare = pool_prepare},
-    {"MaxPoolWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_places, .prepare = pool_prepare},
-    {"MaxPoolGradWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_grad_places,
+    {"MaxPoolWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_argmax, .prepare = pool_prepare},
+    {"MaxPoolGradWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_grad_argmax,
      .prepare = pool_prepare},
     {"AvgPool", KERNEL_EXPENSIVE, .run = avg_pool, .prepare = pool_prepare},
     {"AvgPoolGrad", KERNEL_EXPENSIVE, .run = avg_pool_grad, .prepare = pool_prepare},

@@ -63,8 +63,8 @@ static int pool_output_shape(const struct pool_sizes *p, struct mu_shape *s, str
 	return mu_shape_set(s, 4, dims, err);
 }
 
-/* A pool over groups of channels.  It is one over the rows of images that are a column of a pixel's
- * channels each. */
+/* A pool over groups of channels.  Each pixel becomes an image of one column, whose rows are the
+ * pixel's channels. */
 static int depthwise_sizes(const struct window_attrs *a, const struct mu_shape *in,
 			   struct pool_sizes *p, struct mu_shape *shape, struct mu_err *err)
 {
@@ -95,20 +95,20 @@ int check_pool(const struct kernel_call *c, const struct window_attrs *a, struct
 {
 	const bool is_max =
 	    strcmp(c->node->op, "MaxPool") == 0 || strcmp(c->node->op, "MaxPoolV2") == 0;
-	struct window_attrs own;
+	struct window_attrs attrs;
 
-	MU_RETURN_IF_ERROR(pool_attrs(c, a, &kernel_in(c, 0)->shape, 1, &own, err));
-	if (is_max && own.depth_size != 1)
-		return depthwise_sizes(&own, &kernel_in(c, 0)->shape, p, shape, err);
+	MU_RETURN_IF_ERROR(pool_attrs(c, a, &kernel_in(c, 0)->shape, 1, &attrs, err));
+	if (is_max && attrs.depth_size != 1)
+		return depthwise_sizes(&attrs, &kernel_in(c, 0)->shape, p, shape, err);
 	const struct mu_tensor *in = kernel_in(c, 0);
 
 	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, &in->shape, 1, p, err));
 	return pool_output_shape(p, shape, err);
 }
 
-/* Input i has this shape. */
-static int is_of_shape(const struct kernel_call *c, const struct mu_shape *want, unsigned i,
-		       const char *what, struct mu_err *err)
+/* Checks that input i has this shape. */
+static int check_input_shape(const struct kernel_call *c, const struct mu_shape *want, unsigned i,
+			     const char *what, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, i);
 
@@ -118,14 +118,14 @@ static int is_of_shape(const struct kernel_call *c, const struct mu_shape *want,
 			  mu_shape_str(&t->shape));
 }
 
-/* Input i has the shape that the pool gives. */
-static int is_of_output(const struct kernel_call *c, const struct pool_sizes *p, unsigned i,
-			const char *what, struct mu_err *err)
+/* Checks that input i has the shape of the pool's output. */
+static int check_pooled_shape(const struct kernel_call *c, const struct pool_sizes *p, unsigned i,
+			      const char *what, struct mu_err *err)
 {
 	struct mu_shape want;
 
 	MU_RETURN_IF_ERROR(pool_output_shape(p, &want, err));
-	return is_of_shape(c, &want, i, what, err);
+	return check_input_shape(c, &want, i, what, err);
 }
 
 int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
@@ -134,8 +134,8 @@ int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *
 	const struct mu_tensor *in = kernel_in(c, 0);
 
 	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, &in->shape, 3, p, err));
-	MU_RETURN_IF_ERROR(is_of_output(c, p, 1, "orig_output", err));
-	return is_of_output(c, p, 2, "grad", err);
+	MU_RETURN_IF_ERROR(check_pooled_shape(c, p, 1, "orig_output", err));
+	return check_pooled_shape(c, p, 2, "grad", err);
 }
 
 int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
@@ -143,7 +143,7 @@ int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *
 {
 	MU_RETURN_IF_ERROR(args_shape(c, 0, in, err));
 	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, in, 2, p, err));
-	return is_of_output(c, p, 1, "grad", err);
+	return check_pooled_shape(c, p, 1, "grad", err);
 }
 
 int check_max_pool_grad_grad(const struct kernel_call *c, const struct window_attrs *a,
@@ -153,8 +153,8 @@ int check_max_pool_grad_grad(const struct kernel_call *c, const struct window_at
 
 	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, &in->shape, 3, p, err));
 	MU_RETURN_IF_ERROR(pool_output_shape(p, want, err));
-	MU_RETURN_IF_ERROR(is_of_output(c, p, 1, "orig_output", err));
-	return is_of_shape(c, &in->shape, 2, "grad", err);
+	MU_RETURN_IF_ERROR(check_pooled_shape(c, p, 1, "orig_output", err));
+	return check_input_shape(c, &in->shape, 2, "grad", err);
 }
 
 int check_max_pool_argmax(const struct kernel_call *c, const struct window_attrs *a,
@@ -176,8 +176,8 @@ int check_max_pool_grad_argmax(const struct kernel_call *c, const struct window_
 			       struct pool_sizes *p, struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(pool_sizes_of(c, a, &kernel_in(c, 0)->shape, 3, p, err));
-	MU_RETURN_IF_ERROR(is_of_output(c, p, 1, "grad", err));
-	return is_of_output(c, p, 2, "argmax", err);
+	MU_RETURN_IF_ERROR(check_pooled_shape(c, p, 1, "grad", err));
+	return check_pooled_shape(c, p, 2, "argmax", err);
 }
 
 /* ---- three dimensions ---- */
@@ -191,14 +191,14 @@ int check_pool3d(const struct kernel_call *c, struct volume *v, struct mu_shape 
 	return volume_out_shape(v, v->channels, shape, err);
 }
 
-/* Input i has the shape that the pool gives. */
-static int is_of_volume(const struct kernel_call *c, const struct volume *v, unsigned i,
-			struct mu_err *err)
+/* Checks that input i has the shape of the pool's output. */
+static int check_volume_shape(const struct kernel_call *c, const struct volume *v, unsigned i,
+			      struct mu_err *err)
 {
 	struct mu_shape want;
 
 	MU_RETURN_IF_ERROR(volume_out_shape(v, v->channels, &want, err));
-	return is_of_shape(c, &want, i, "grad", err);
+	return check_input_shape(c, &want, i, "grad", err);
 }
 
 int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
@@ -211,7 +211,7 @@ int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct 
 		return mu_invalid(err, "orig_output is %s, its gradient %s",
 				  mu_shape_str(&top->shape), mu_shape_str(&kernel_in(c, 2)->shape));
 	*in = t->shape;
-	return is_of_volume(c, v, 2, err);
+	return check_volume_shape(c, v, 2, err);
 }
 
 int check_max_pool3d_grad_grad(const struct kernel_call *c, struct volume *v,
@@ -225,8 +225,8 @@ int check_max_pool3d_grad_grad(const struct kernel_call *c, struct volume *v,
 			return mu_invalid(err, "%s must be 5-dimensional", names[i]);
 	MU_RETURN_IF_ERROR(volume_init(v, c, in->dtype, &in->shape, NULL, err));
 	MU_RETURN_IF_ERROR(volume_out_shape(v, v->channels, shape, err));
-	MU_RETURN_IF_ERROR(is_of_shape(c, shape, 1, "orig_output", err));
-	MU_RETURN_IF_ERROR(is_of_shape(c, &in->shape, 2, "grad", err));
+	MU_RETURN_IF_ERROR(check_input_shape(c, shape, 1, "orig_output", err));
+	MU_RETURN_IF_ERROR(check_input_shape(c, &in->shape, 2, "grad", err));
 	for (unsigned i = 0; i < 3; i++)
 		if (!kernel_in(c, i)->shape.count)
 			return mu_invalid(err, "received empty tensor %s: %s", names[i],
@@ -239,5 +239,5 @@ int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct 
 {
 	MU_RETURN_IF_ERROR(args_shape(c, 0, in, err));
 	MU_RETURN_IF_ERROR(volume_init(v, c, kernel_in(c, 1)->dtype, in, NULL, err));
-	return is_of_volume(c, v, 1, err);
+	return check_volume_shape(c, v, 1, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QuantizeV2 and Dequantize: reals as integers of a range, for the whole tensor or for each slice
- * along an axis. */
+/* QuantizeV2 and Dequantize: reals to and from integers, with one range for the tensor or one for
+ * each slice along an axis. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@ struct quantizer {
 	enum mu_dtype type; /* the integer type behind the quantized one */
 	float lowest, highest;
 	int bits;
-	bool is_signed, narrow, to_even;
+	bool is_signed, narrow_range, rounds_to_even;
 	int axis; /* -1: one range for all */
 };
 
@@ -47,8 +47,9 @@ static int read_quantizer(const struct kernel_call *c, enum mu_dtype type, struc
 	    .type = types[i].type,
 	    .bits = types[i].bits,
 	    .is_signed = types[i].is_signed,
-	    .narrow = args_attr_bool(c->node, "narrow_range", false),
-	    .to_even = strcmp(args_attr_string(c->node, "round_mode", ""), "HALF_TO_EVEN") == 0,
+	    .narrow_range = args_attr_bool(c->node, "narrow_range", false),
+	    .rounds_to_even =
+		strcmp(args_attr_string(c->node, "round_mode", ""), "HALF_TO_EVEN") == 0,
 	    .axis = axis >= 0 ? (int)axis : -1,
 	};
 	const double steps = ldexp(1, q->bits);
@@ -105,26 +106,26 @@ static int check_range(const struct kernel_call *c, const struct quantizer *q, s
 	return 0;
 }
 
-/* Widens the range to contain 0 and to be no point. */
+/* Widens the range so that it contains 0 and is not empty. */
 static int adjust_range(const struct kernel_call *c, float *min, float *max, struct mu_err *err)
 {
-	const float least = args_attr_float(c->node, "ensure_minimum_range", 0.01f);
+	const float min_size = args_attr_float(c->node, "ensure_minimum_range", 0.01f);
 
 	if (*max < *min)
 		return mu_invalid(err, "input_max_range must be larger than input_min_range.");
-	const float size = fmaxf(1, fmaxf(fabsf(*min), fabsf(*max))) * least;
+	const float size = fmaxf(1, fmaxf(fabsf(*min), fabsf(*max))) * min_size;
 	*min = fminf(0, *min);
 	*max = fmaxf(0, fmaxf(*max, *min + size));
 	return 0;
 }
 
-/* The factor of SCALED; makes the range symmetric where the type is. */
+/* Returns the factor of mode SCALED.  Makes the range proportional to that of the type. */
 static float scale_range(const struct quantizer *q, float *min, float *max)
 {
-	const float lowest = q->lowest + (q->narrow ? 1 : 0);
-	const float by_min = lowest * *min > 0 ? lowest / *min : FLT_MAX;
-	const float by_max = q->highest * *max > 0 ? q->highest / *max : FLT_MAX;
-	const float scale = fminf(by_min, by_max);
+	const float lowest = q->lowest + (q->narrow_range ? 1 : 0);
+	const float min_scale = lowest * *min > 0 ? lowest / *min : FLT_MAX;
+	const float max_scale = q->highest * *max > 0 ? q->highest / *max : FLT_MAX;
+	const float scale = fminf(min_scale, max_scale);
 
 	*min = lowest / scale;
 	*max = q->highest / scale;
@@ -144,11 +145,11 @@ static float quantize_one(const struct quantizer *q, const struct quantize_range
 {
 	if (q->mode == SCALED) {
 		float scaled = clamp(x, r->min, r->max) * r->scale;
-		return q->to_even ? rintf(scaled) : roundf(scaled);
+		return q->rounds_to_even ? rintf(scaled) : roundf(scaled);
 	}
 	if (q->mode == MIN_FIRST) {
 		float shifted = roundf(x * r->scale) - (roundf(r->min * r->scale) - q->lowest);
-		/* as float, the largest int32 is one that can be converted */
+		/* the largest float that int32 can hold */
 		return clamp(shifted, q->lowest, q->bits == 32 ? 2147483520.0f : q->highest);
 	}
 	float steps = (clamp(x, r->min, r->max) - r->min) * r->scale;
@@ -171,7 +172,8 @@ static struct quantize_range range_of(const struct quantizer *q, float *min, flo
 	return r;
 }
 
-/* As processors do: what the type cannot hold becomes the least int32, and of it the low bits. */
+/* Converts as x86 does: values outside int32 become INT32_MIN, and smaller types take its low bits.
+ */
 static void store_integer(enum mu_dtype t, void *to, int64_t i, float x)
 {
 	int32_t v = x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN;
@@ -194,10 +196,10 @@ static int quantize(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(read_quantizer(c, type, &q, err));
 	MU_RETURN_IF_ERROR(check_range(c, &q, err));
 	struct slices s = slices_of(&q, &in->shape);
-	const struct mu_shape ends = q.axis < 0 ? mu_shape_scalar() : mu_shape_vec(s.n);
+	const struct mu_shape range_shape = q.axis < 0 ? mu_shape_scalar() : mu_shape_vec(s.n);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &in->shape, &out, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_FLOAT, &ends, &min, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &ends, &max, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_FLOAT, &range_shape, &min, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &range_shape, &max, err));
 	MU_AUTO_FREE struct quantize_range *ranges = mu_xmalloc((size_t)(s.n + 1) * sizeof *ranges);
 	for (int64_t k = 0; k < s.n; k++) {
 		float *low = &MU_DATA(float, min)[k], *high = &MU_DATA(float, max)[k];
@@ -225,10 +227,10 @@ static struct dequantize_range dequantize_range_of(const struct quantizer *q, fl
 	struct dequantize_range r = {-q->lowest, (max - min) / steps, min};
 
 	if (q->mode == SCALED) {
-		float by_max = max / q->highest;
-		float lowest = q->lowest + (q->narrow ? 1 : 0);
+		float max_scale = max / q->highest;
+		float lowest = q->lowest + (q->narrow_range ? 1 : 0);
 		return (struct dequantize_range){
-		    0, q->is_signed ? fmaxf(min / lowest, by_max) : by_max, 0};
+		    0, q->is_signed ? fmaxf(min / lowest, max_scale) : max_scale, 0};
 	}
 	if (q->mode == MIN_FIRST && max != min)
 		r.min = roundf(min / r.scale) * r.scale;

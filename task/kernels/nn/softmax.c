@@ -9,17 +9,17 @@
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/nn/checks.h"
 
-enum { ROWS_MIN_ELEMENTS = 16384 }; /* worth another thread */
+enum { ROWS_MIN_ELEMENTS = 16384 }; /* elements of a thread's rows */
 
-/* Each row by itself, on all threads. */
+/* The arguments of a loop over rows, which threads divide. */
 struct rows {
 	enum mu_dtype type;
 	bool logarithm;
 	int64_t n;
 	const char *in;
-	char *out; /* of the cross entropies: the gradient */
+	char *out; /* for cross entropies: the gradient */
 	const void *dense;
-	const struct mu_tensor *sparse; /* labels of each row; NULL: dense */
+	const struct mu_tensor *sparse; /* one label a row; NULL: `dense` has the labels */
 	void *loss;
 };
 
@@ -28,7 +28,7 @@ struct rows {
 	{                                                                                          \
 		T stats[2];                                                                        \
 		loops->softmax[dt](o, x, n, stats);                                                \
-		/* one after the other: added to a large logit, the logarithm would be lost */     \
+		/* two steps: added to a large maximum first, log_sum would be lost in rounding */ \
 		T log_sum = log(stats[1]);                                                         \
 		loops->binary[BIN_Sub][dt](o, x, &stats[0], n, RIGHT_SCALAR);                      \
 		loops->binary[BIN_Sub][dt](o, o, &log_sum, n, RIGHT_SCALAR);                       \
@@ -113,7 +113,7 @@ static int softmax_rows_of(struct kernel_call *c, bool logarithm, struct mu_err 
 KERNEL_RUN(softmax, softmax_rows_of(c, false, err))
 KERNEL_RUN(log_softmax, softmax_rows_of(c, true, err))
 
-/* Input i with shape `to`: itself or stretched. */
+/* Input i, broadcast to shape `to`; copied only if its size changes. */
 static int softmax_broadcast(const struct kernel_call *c, unsigned i, const struct mu_shape *to,
 			     struct mu_tensor *out, struct mu_err *err)
 {
@@ -131,10 +131,10 @@ static int softmax_broadcast(const struct kernel_call *c, unsigned i, const stru
 	return 0;
 }
 
-int check_cross_entropy(const struct kernel_call *c, struct mu_shape *both, struct mu_err *err)
+int check_cross_entropy(const struct kernel_call *c, struct mu_shape *common, struct mu_err *err)
 {
-	if (broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, both, NULL) ||
-	    both->rank != 2)
+	if (broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, common, NULL) ||
+	    common->rank != 2)
 		return mu_invalid(
 		    err, "logits and labels must be broadcastable: logits_size=%s labels_size=%s",
 		    mu_shape_str(&kernel_in(c, 0)->shape), mu_shape_str(&kernel_in(c, 1)->shape));
@@ -185,7 +185,7 @@ int check_sparse_cross_entropy(const struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Lists all of them, as far as they fit into the message. */
+/* Reports a label out of range, and lists all labels as far as the message has room. */
 static int wrong_label(const struct mu_tensor *labels, int64_t label, int64_t classes,
 		       struct mu_err *err)
 {

@@ -70,7 +70,7 @@ EACH_FLT(SOFTMAX_KERNEL)
 	}
 EACH_FLT(XENT_KERNEL)
 
-/* The label is a number.  One out of range makes its row's results NaN. */
+/* Labels are class indices.  A label out of range makes the results of its row NaN. */
 #define SPARSE_XENT_KERNEL(t, i)                                                                   \
 	BLOCK_KERNEL(sparse_xent_##i##_##t, xent_args)                                             \
 	{                                                                                          \

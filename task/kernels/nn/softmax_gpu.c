@@ -41,17 +41,17 @@ static int xent_run(struct kernel_call *c, const char *kernel, const struct mu_s
 static int cross_entropy(struct kernel_call *c, struct mu_err *err)
 {
 	struct xent_args a = {0};
-	struct mu_shape both;
+	struct mu_shape common;
 	struct view logits, labels;
 
-	MU_RETURN_IF_ERROR(check_cross_entropy(c, &both, err));
-	broadcast_view(&logits, &kernel_in(c, 0)->shape, &both);
-	broadcast_view(&labels, &kernel_in(c, 1)->shape, &both);
+	MU_RETURN_IF_ERROR(check_cross_entropy(c, &common, err));
+	broadcast_view(&logits, &kernel_in(c, 0)->shape, &common);
+	broadcast_view(&labels, &kernel_in(c, 1)->shape, &common);
 	a.logit_row = logits.stride[0];
 	a.logit_column = logits.stride[1];
 	a.label_row = labels.stride[0];
 	a.label_column = labels.stride[1];
-	return xent_run(c, "xent", &both, &a, err);
+	return xent_run(c, "xent", &common, &a, err);
 }
 
 static int sparse_cross_entropy_gpu(struct kernel_call *c, struct mu_err *err)

@@ -6,25 +6,25 @@
 
 #include "task/kernels/engine/args.h"
 
-/* Five numbers, of which those of batch and channels have to be 1. */
+/* Reads five numbers, of which those of batch and channels must be 1. */
 static int read_numbers(const struct mu_node *n, const char *name, int64_t *out, struct mu_err *err)
 {
 	const bool pool = strstr(n->op, "Pool") != NULL;
-	int64_t all[VOLUME_RANK];
+	int64_t values[VOLUME_RANK];
 
-	if (args_attr_ints(n, name, all, VOLUME_RANK) != VOLUME_RANK)
+	if (args_attr_ints(n, name, values, VOLUME_RANK) != VOLUME_RANK)
 		return mu_invalid(err, "%s must specify 5 dimensions", name);
 	for (int i = 0; pool && i < VOLUME_RANK; i++)
-		if (all[i] < 0)
+		if (values[i] < 0)
 			return mu_invalid(
 			    err, "Sliding window %s field must have non-negative dimensions", name);
-	if (all[0] != 1 || all[VOLUME_RANK - 1] != 1)
+	if (values[0] != 1 || values[VOLUME_RANK - 1] != 1)
 		return mu_fail(err, pool ? MU_UNIMPLEMENTED : MU_INVALID_ARGUMENT,
 			       "Current implementation does not yet support %s in the batch and "
 			       "depth dimensions.",
 			       name);
 	for (int i = 0; i < VOLUME_AXES; i++) {
-		out[i] = all[1 + i];
+		out[i] = values[1 + i];
 		if (out[i] < 1)
 			return mu_invalid(err, "%s must be positive, not %lld", name,
 					  (long long)out[i]);
@@ -108,13 +108,13 @@ void volume_taps(const struct volume *v, int64_t at, volume_tap *body, void *arg
 	for (int64_t z = from[0]; z < to[0]; z++)
 		for (int64_t y = from[1]; y < to[1]; y++)
 			for (int64_t x = from[2]; x < to[2]; x++) {
-				int64_t tap[VOLUME_AXES] = {z, y, x}, number = 0, where = at;
+				int64_t tap[VOLUME_AXES] = {z, y, x}, number = 0, pixel = at;
 				for (int d = 0; d < VOLUME_AXES; d++) {
 					const struct window_axis *a = &v->axis[d];
 					number = number * a->size + tap[d];
-					where = where * a->in + first[d] +
+					pixel = pixel * a->in + first[d] +
 						(tap[d] - from[d]) * a->dilation;
 				}
-				body(arg, number, where * v->channels);
+				body(arg, number, pixel * v->channels);
 			}
 }

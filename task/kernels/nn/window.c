@@ -139,25 +139,25 @@ int window_axis_set(struct window_axis *x, const struct window_attrs *a, int axi
 	if (stride < 1 || stride > INT_MAX || dilation < 1 || dilation > INT_MAX)
 		return mu_invalid(err, "stride %lld or dilation %lld of a window is not in [1, %d]",
 				  (long long)stride, (long long)dilation, INT_MAX);
-	int64_t reach = (size - 1) * dilation + 1;
+	int64_t effective_size = (size - 1) * dilation + 1;
 	int64_t before = 0, after = 0, out;
 
 	if (a->padding == WINDOW_SAME) {
 		out = (in + stride - 1) / stride;
-		int64_t need = (out - 1) * stride + reach - in;
+		int64_t need = (out - 1) * stride + effective_size - in;
 		before = need > 0 ? need / 2 : 0;
 	} else {
 		if (a->padding == WINDOW_EXPLICIT) {
 			before = a->pad[axis][0];
 			after = a->pad[axis][1];
 		}
-		out = (in + before + after - reach + stride) / stride;
+		out = (in + before + after - effective_size + stride) / stride;
 	}
 	if (out < 0)
 		return mu_invalid(err,
 				  "Computed output size would be negative: %lld [input_size: %lld, "
 				  "effective_filter_size: %lld, stride: %lld]",
-				  (long long)out, (long long)in, (long long)reach,
+				  (long long)out, (long long)in, (long long)effective_size,
 				  (long long)stride);
 	*x = (struct window_axis){in, size, stride, dilation, out, before};
 	return 0;

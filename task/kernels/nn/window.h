@@ -2,8 +2,8 @@
 /* Window geometry over rows and columns of an NHWC tensor, shared by convolution and pooling.
  * Attributes are read once; sizes are checked each step.
  *
- * Everything that window_axis_set accepts is below 2^31, so positions inside a padded input may be
- * computed in int64_t without further checks. */
+ * window_axis_set accepts only sizes below 2^31, so positions inside a padded input may be computed
+ * in int64_t without further checks. */
 #ifndef MU_TASK_KERNELS_NN_WINDOW_H
 #define MU_TASK_KERNELS_NN_WINDOW_H
 
@@ -28,15 +28,15 @@ int window_attrs_conv(const struct mu_node *n, struct window_attrs *a, struct mu
 /* Padding and data format of a pooling op and, unless they are inputs (the V2 ops), ksize and
  * strides. */
 int window_attrs_pool(const struct mu_node *n, struct window_attrs *a, struct mu_err *err);
-/* Four numbers, checked, as ksize and strides. */
+/* Checks and sets ksize and strides, four numbers each. */
 int window_pool_set(struct window_attrs *a, const int64_t ksize[4], const int64_t strides[4],
 		    struct mu_err *err);
-/* A window of `size` over `in` elements; computes out and pad. */
+/* Sets up a window of `size` over `in` elements; computes out and pad. */
 int window_axis_set(struct window_axis *x, const struct window_attrs *a, int axis, int64_t in,
 		    int64_t size, struct mu_err *err);
 
-/* The part of the window at output position o that lies within the input: taps [*from, *to), and
- * the input element under the first of them. */
+/* Sets the taps [*from, *to) that are inside the input at output position o, and returns the input
+ * element of the first one. */
 static inline int64_t window_clip(const struct window_axis *x, int64_t o, int64_t *from,
 				  int64_t *to)
 {

@@ -28,7 +28,7 @@ static struct window_axis_args axis_args(const struct window_axis *x)
 	return (struct window_axis_args){x->in, x->size, x->stride, x->dilation, x->out, x->pad};
 }
 
-/* Two dimensions are three of which the first is 1. */
+/* Two dimensions are computed as three, with one plane. */
 static void set_axes_2d(struct window_args *a, const struct window_axis *row,
 			const struct window_axis *column)
 {
@@ -58,8 +58,8 @@ static int window_run(struct kernel_call *c, const char *name, enum mu_dtype t,
 
 /* ---- convolutions ---- */
 
-/* By direction: the check, the kernel, and the inputs that are input, filter and gradient of the
- * output; NONE: not read. */
+/* For each direction: the check, the kernel, and the op's inputs that hold the convolution's input,
+ * its filter and the gradient of its output; NONE: not read. */
 enum { NONE = -1 };
 typedef int conv_check(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
 		       struct mu_shape *shape, struct mu_err *err);
@@ -99,14 +99,14 @@ static int conv_kernel(struct kernel_call *c, const struct direction *d, enum mu
 }
 
 /* True if the padding before and after is equal, as cuDNN requires. */
-static bool is_even(const struct window_axis *x)
+static bool has_even_padding(const struct window_axis *x)
 {
 	int64_t max_offset = x->in + 2 * x->pad - ((x->size - 1) * x->dilation + 1);
 
 	return max_offset >= 0 && max_offset / x->stride + 1 == x->out;
 }
 
-static struct gpu_convolution_axis even_axis(const struct window_axis *x)
+static struct gpu_convolution_axis cudnn_axis(const struct window_axis *x)
 {
 	return (struct gpu_convolution_axis){x->in,       x->size, x->stride,
 					     x->dilation, x->out,  x->pad};
@@ -127,25 +127,25 @@ static int transpose_filter(struct kernel_call *c, enum mu_dtype t, cuda_ptr out
 	return gpu_run_width(kernel_gpu(c), "view_read", t, a.n, &a, err);
 }
 
-/* *done false: cuDNN cannot, and nothing has been launched. */
+/* Sets *is_done to false if cuDNN cannot compute the convolution. */
 static int conv_library(struct kernel_call *c, const struct direction *d, const struct conv *g,
-			const struct mu_shape *shape, bool *done, struct mu_err *err)
+			const struct mu_shape *shape, bool *is_done, struct mu_err *err)
 {
-	const struct gpu_convolution what = {.type = g->type,
+	const struct gpu_convolution conv = {.type = g->type,
 					     .way = (enum gpu_convolution_way)(d - directions),
 					     .batch = g->batch,
 					     .channels = g->channels,
 					     .filters = g->filters,
 					     .groups = g->groups,
-					     .row = even_axis(&g->row),
-					     .column = even_axis(&g->column)};
+					     .row = cudnn_axis(&g->row),
+					     .column = cudnn_axis(&g->column)};
 	const int64_t taps = g->row.size * g->column.size * conv_group_channels(g);
 	struct gpu_convolution_at at = {conv_address(c, d->input), 0, conv_address(c, d->output)};
 	MU_AUTO_TENSOR filter = {0};
 	uint64_t out;
 
-	*done = false;
-	if (!taps || !is_even(&g->row) || !is_even(&g->column) ||
+	*is_done = false;
+	if (!taps || !has_even_padding(&g->row) || !has_even_padding(&g->column) ||
 	    !gpu_convolution_is_available(kernel_gpu(c)))
 		return 0;
 	MU_RETURN_IF_ERROR(gpu_scratch(c, g->type, taps * g->filters, &filter, err));
@@ -158,8 +158,8 @@ static int conv_library(struct kernel_call *c, const struct direction *d, const 
 	if (d->filter != NONE)
 		MU_RETURN_IF_ERROR(transpose_filter(
 		    c, g->type, at.filter, conv_address(c, d->filter), taps, g->filters, err));
-	MU_RETURN_IF_ERROR(gpu_convolution(kernel_gpu(c), &what, &at, c->node->name, done, err));
-	if (!*done)
+	MU_RETURN_IF_ERROR(gpu_convolution(kernel_gpu(c), &conv, &at, c->node->name, is_done, err));
+	if (!*is_done)
 		mu_tensor_unref(&c->out[0].tensor);
 	else if (d->filter == NONE)
 		return transpose_filter(c, g->type, out, at.filter, g->filters, taps, err);
@@ -171,16 +171,16 @@ static int conv_gpu(struct kernel_call *c, struct mu_err *err)
 	const struct direction *d = &directions[direction_of(c->node)];
 	struct mu_shape shape;
 	struct conv g;
-	bool done = false;
+	bool is_done = false;
 	uint64_t out;
 
 	MU_RETURN_IF_ERROR(d->check(c, c->state, &g, &shape, err));
-	if (!shape.count || !g.groups || !g.batch) { /* sums without addends */
+	if (!shape.count || !g.groups || !g.batch) { /* empty sums */
 		MU_RETURN_IF_ERROR(gpu_out(c, 0, g.type, &shape, &out, err));
 		return gpu_fill(kernel_gpu(c), &c->out[0].tensor, 0, err);
 	}
-	MU_RETURN_IF_ERROR(conv_library(c, d, &g, &shape, &done, err));
-	if (done)
+	MU_RETURN_IF_ERROR(conv_library(c, d, &g, &shape, &is_done, err));
+	if (is_done)
 		return 0;
 	struct window_args a = {
 	    .batch = g.batch, .channels = g.channels, .filters = g.filters, .groups = g.groups};
@@ -331,13 +331,13 @@ static int pool3d_grad_gpu(struct kernel_call *c, struct mu_err *err)
 			  &in, &a, err);
 }
 
-/* in, out: the positions of maxima, which are on the GPU in both of their types. */
+/* in, out: bit masks of the inputs and outputs with argmax, which are on the GPU as int32, too. */
 #define ROW_2D(name, fn, in, out)                                                                  \
 	{                                                                                          \
 		.k = {name, .run = fn, .prepare = window_gpu_prepare}, .type_attr = "T",           \
 		.types = GPU_FLT, .device_in = in, .device_out = out                               \
 	}
-/* host: the inputs with sizes. */
+/* host: bit mask of the inputs with sizes, which are in host memory. */
 #define ROW_3D(name, fn, host)                                                                     \
 	{                                                                                          \
 		.k = {name, .run = fn, .prepare = volume_prepare}, .type_attr = "T",               \
