@@ -11,10 +11,10 @@
 
 enum { ARG_COLUMNS = 128 };
 
-/* The positions of the best elements in `width` columns of `inner`, or in `width` rows if inner is
- * 1; the first of equals.  As in TensorFlow, elements must be better than `worst`, so that NaN is
- * never the best.  Columns advance row by row, as they lie in memory: 1.2 ms for 1024 rows of 1000
- * instead of 6.5 ms. */
+/* Finds the index of the best element in each of `width` columns of `inner`, or of `width` rows if
+ * inner is 1; of equal elements the first.  As in TensorFlow, elements must be better than `worst`,
+ * so that NaN is never the best.  Columns are scanned row by row, in memory order: 1.2 ms for 1024
+ * rows of 1000 instead of 6.5 ms. */
 #define BEST(name, T, better, worst)                                                               \
 	static void arg_##name##_##T(const void *data, int64_t n, int64_t inner, int64_t width,    \
 				     int64_t *found)                                               \
@@ -22,14 +22,14 @@ enum { ARG_COLUMNS = 128 };
 		const T *x = data;                                                                 \
 		T best[ARG_COLUMNS];                                                               \
 		for (int64_t j = 0; j < width; j++) {                                              \
-			T only = (T)(worst);                                                       \
+			T row_best = (T)(worst);                                                   \
 			int64_t at = 0;                                                            \
 			for (int64_t k = 0; inner == 1 && k < n; k++)                              \
-				if (x[j * n + k] better only) {                                    \
-					only = x[j * n + k];                                       \
+				if (x[j * n + k] better row_best) {                                \
+					row_best = x[j * n + k];                                   \
 					at = k;                                                    \
 				}                                                                  \
-			best[j] = only;                                                            \
+			best[j] = row_best;                                                        \
 			found[j] = at;                                                             \
 		}                                                                                  \
 		for (int64_t k = 0; inner > 1 && k < n; k++)                                       \
@@ -39,7 +39,7 @@ enum { ARG_COLUMNS = 128 };
 					found[j] = k;                                              \
 				}                                                                  \
 	}
-#define BEST_BOTH(T, dt, least, ...) BEST(max, T, >, least) BEST(min, T, <, -(least + 1))
+#define BEST_BOTH(T, dt, lowest, ...) BEST(max, T, >, lowest) BEST(min, T, <, -(lowest + 1))
 REAL_TYPES(BEST_BOTH)
 
 static void arg_find(enum mu_dtype t, bool smallest, const void *data, int64_t n, int64_t inner,
@@ -126,13 +126,13 @@ static int in_top_k(struct kernel_call *c, struct mu_err *err)
 	int64_t n = p->shape.dim[1];
 	for (int64_t r = 0; r < t->shape.count; r++) {
 		const float *row = MU_DATA(float, p) + r * n;
-		int64_t target = mu_tensor_int(t, r), ahead = 0;
-		bool good = target >= 0 && target < n && isfinite(row[target]);
-		for (int64_t i = 0; good && i < n; i++) {
-			good = isfinite(row[i]);
-			ahead += row[i] > row[target];
+		int64_t target = mu_tensor_int(t, r), n_larger = 0;
+		bool is_valid = target >= 0 && target < n && isfinite(row[target]);
+		for (int64_t i = 0; is_valid && i < n; i++) {
+			is_valid = isfinite(row[i]);
+			n_larger += row[i] > row[target];
 		}
-		MU_DATA(bool, out)[r] = good && ahead < k;
+		MU_DATA(bool, out)[r] = is_valid && n_larger < k;
 	}
 	return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bucketize: which interval between sorted boundaries a number lies in.  CompareAndBitpack: whether
- * numbers are above a threshold, a bit each. */
+/* Bucketize: the index of the interval between sorted boundaries that contains a number.
+ * CompareAndBitpack: one bit for each number, 1 if it is above a threshold. */
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 
-/* The number of boundaries that are not above x; all for NaN. */
+/* The number of boundaries that are not above x; for NaN all of them. */
 static int32_t bucket_of(const float *boundaries, unsigned n, double x)
 {
 	unsigned from = 0;
@@ -32,20 +32,20 @@ static int bucketize(struct kernel_call *c, struct mu_err *err)
 	int rc = kernel_out(c, 0, MU_INT32, &in->shape, &out, err);
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
 		const char *at = (const char *)in->data + (size_t)i * mu_dtype_size(in->dtype);
-		float narrow; /* what integers are compared as */
+		float as_float; /* TensorFlow compares integers as floats */
 		double x;
 		if (in->dtype == MU_DOUBLE) {
 			x = MU_DATA(double, in)[i];
 		} else {
-			convert(MU_FLOAT, &narrow, in->dtype, at, 1);
-			x = (double)narrow;
+			convert(MU_FLOAT, &as_float, in->dtype, at, 1);
+			x = (double)as_float;
 		}
 		MU_DATA(int32_t, out)[i] = bucket_of(n ? b->fs : NULL, n, x);
 	}
 	return rc;
 }
 
-/* Bit 7 - i: whether x[i] is above the threshold. */
+/* Bit 7 - i is 1 if x[i] is above the threshold. */
 static uint8_t bits_above(enum mu_dtype type, const void *x, const void *threshold)
 {
 	bool is_real = type == MU_HALF || type == MU_FLOAT || type == MU_DOUBLE;

@@ -3,7 +3,7 @@
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 
-/* Copies n numbers of `size` bytes between places that many numbers apart. */
+/* Copies n numbers of `size` bytes; the steps are strides in numbers. */
 static void copy_strided(char *to, int to_step, const char *from, int from_step, size_t size,
 			 int64_t n)
 {
@@ -134,7 +134,7 @@ static int cast(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* The shape of a bitcast: a larger type takes the last dimension, a smaller one adds one. */
+/* The shape of a bitcast: a larger type removes the last dimension, a smaller one appends one. */
 static int bitcast_shape(const struct mu_tensor *in, enum mu_dtype to, struct mu_shape *out,
 			 struct mu_err *err)
 {

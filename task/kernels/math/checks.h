@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of nodes and inputs, and the shapes that follow, for the kernels of every device. */
+/* Checks of nodes and inputs, and the shapes of outputs, for the kernels of every device. */
 #ifndef MU_TASK_KERNELS_MATH_CHECKS_H
 #define MU_TASK_KERNELS_MATH_CHECKS_H
 
@@ -15,7 +15,7 @@ struct reduced_dims {
 	bool reduced[MU_MAX_RANK];
 	int64_t in_stride[MU_MAX_RANK], out_stride[MU_MAX_RANK];
 };
-/* Which dimensions input 1 names. */
+/* Sets reduced[d] for each dimension d in input 1. */
 int check_axes(const struct kernel_call *c, bool *reduced, struct mu_err *err);
 int reduced_shape(const struct mu_shape *in, const bool *reduced, bool keep, struct mu_shape *out,
 		  struct mu_err *err);
@@ -30,12 +30,12 @@ struct arg_plan {
 };
 int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *err);
 
-/* InTopK, InTopKV2: types and shapes, and k. */
+/* Reads k of InTopK and InTopKV2. */
 int check_in_top_k(const struct kernel_call *c, int64_t *k, struct mu_err *err);
 
 /* ---- top_k.c ---- */
 
-/* k, and the shape of the outputs: that of the input, with k in the last dimension. */
+/* Reads k, and sets the shape of the outputs: the shape of the input, with k as last dimension. */
 int check_top_k(const struct kernel_call *c, int64_t *k, struct mu_shape *shape,
 		struct mu_err *err);
 
@@ -49,19 +49,20 @@ int check_scan(const struct kernel_call *c, struct scan_plan *p, struct mu_err *
 
 /* ---- cross.c ---- */
 
-/* Cross: types and shapes. */
+/* Checks the shapes of Cross. */
 int check_cross(const struct kernel_call *c, struct mu_err *err);
 
 /* ---- elementwise.c ---- */
 
-/* ClipByValue: types and shapes. */
+/* Checks the shapes of ClipByValue. */
 int check_clip(const struct kernel_call *c, struct mu_err *err);
-/* Gradients of activations, which do not broadcast: equal shapes, or for some equal sizes. */
+/* Checks gradients of activations, which do not broadcast: the shapes of both inputs, or for some
+ * ops only their sizes, must be equal. */
 int check_gradient(const struct kernel_call *c, struct mu_err *err);
 
 /* ---- select.c ---- */
 
-/* SelectV2: the shape that all three broadcast to. */
+/* SelectV2: the shape that all three inputs broadcast to. */
 int check_select(const struct kernel_call *c, struct mu_shape *shape, struct mu_err *err);
 
 #endif

@@ -27,7 +27,7 @@ static int need_scalar(const struct kernel_call *c, unsigned i, const char *name
 	return args_int(c, i, out, err);
 }
 
-static struct philox_stream seeded(int64_t seed)
+static struct philox_stream philox_of_seed(int64_t seed)
 {
 	return (struct philox_stream){
 	    .from = {.key = {(uint32_t)seed, (uint32_t)((uint64_t)seed >> 32)}}};
@@ -70,9 +70,9 @@ static void insert_neighbor(const struct neighbors *s, int64_t point, int64_t fo
 		at--;
 	if (at == s->k)
 		return;
-	int64_t moved = (found < s->k ? found : s->k - 1) - at;
-	memmove(indices + at + 1, indices + at, (size_t)moved * sizeof *indices);
-	memmove(distances + at + 1, distances + at, (size_t)moved * sizeof *distances);
+	int64_t n_moved = (found < s->k ? found : s->k - 1) - at;
+	memmove(indices + at + 1, indices + at, (size_t)n_moved * sizeof *indices);
+	memmove(distances + at + 1, distances + at, (size_t)n_moved * sizeof *distances);
 	indices[at] = j;
 	distances[at] = distance;
 }
@@ -132,17 +132,18 @@ struct seeding {
 	struct philox_stream random;
 };
 
-/* A point by its share of the sum of distances; before the first sample any. */
+/* Draws a point with a probability proportional to its distance; the first sample is drawn
+ * uniformly. */
 static int64_t seeding_draw(struct seeding *s, bool is_first)
 {
 	int64_t low = 0, high = s->n - 1;
 
 	if (is_first)
 		return (int64_t)philox_below_64(&s->random, (uint64_t)s->n);
-	const float wanted = philox_float(philox_32(&s->random)) * s->sums[s->n - 1];
+	const float target = philox_float(philox_32(&s->random)) * s->sums[s->n - 1];
 	while (low < high) { /* the first sum that is not below */
 		int64_t middle = (low + high) / 2;
-		if (s->sums[middle] < wanted)
+		if (s->sums[middle] < target)
 			low = middle + 1;
 		else
 			high = middle;
@@ -164,7 +165,7 @@ static float seeding_try(struct seeding *s, int64_t i)
 	return sum;
 }
 
-/* The next sample: the best of some candidates. */
+/* Returns the next sample, the best of some candidates. */
 static int64_t seeding_next(struct seeding *s, bool is_first, int64_t candidates)
 {
 	float lowest = INFINITY, sum = 0;
@@ -179,13 +180,13 @@ static int64_t seeding_next(struct seeding *s, bool is_first, int64_t candidates
 			continue;
 		lowest = total;
 		best = i;
-		float *spare = s->best;
+		float *swapped = s->best;
 		s->best = s->candidate;
-		s->candidate = spare;
+		s->candidate = swapped;
 	}
-	float *spare = s->nearest;
+	float *swapped = s->nearest;
 	s->nearest = s->best;
-	s->best = spare;
+	s->best = swapped;
 	return best;
 }
 
@@ -226,9 +227,10 @@ static int kmeans_plus_plus(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){4, n}, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&buffer, MU_FLOAT, &shape, err));
-	float *room = MU_DATA(float, &buffer);
-	struct seeding s = {MU_DATA(float, points), n,           dims, room, room + n, room + 2 * n,
-			    room + 3 * n,           seeded(seed)};
+	float *work = MU_DATA(float, &buffer);
+	struct seeding s = {
+	    MU_DATA(float, points), n, dims, work, work + n, work + 2 * n, work + 3 * n,
+	    philox_of_seed(seed)};
 	for (int64_t j = 0; j < n; j++)
 		s.nearest[j] = INFINITY;
 	for (int64_t k = 0; k < samples; k++) {
@@ -241,7 +243,8 @@ static int kmeans_plus_plus(struct kernel_call *c, struct mu_err *err)
 
 /* ---- KMC2ChainInitialization ---- */
 
-/* A candidate replaces the current one with the probability of the quotient of their distances. */
+/* A candidate replaces the current point with the probability candidate distance / current
+ * distance. */
 static int kmc2_chain(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *distances = kernel_in(c, 0);
@@ -253,7 +256,7 @@ static int kmc2_chain(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(need_scalar(c, 1, "seed", &seed, err));
 	if (!distances->shape.count)
 		return mu_invalid(err, "Expected distances_tensor.size() > 0.");
-	struct philox_stream random = seeded(seed);
+	struct philox_stream random = philox_of_seed(seed);
 	for (int64_t i = 1; i < distances->shape.count; i++)
 		if (d[i] > philox_float(philox_32(&random)) * d[current])
 			current = i;

@@ -74,7 +74,7 @@ static int complex_conjugate(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 
-	if (!part_type(in->dtype)) { /* a real is its own */
+	if (!part_type(in->dtype)) { /* a real number is its own conjugate */
 		kernel_out_take(c, 0, mu_tensor_ref(in));
 		return 0;
 	}

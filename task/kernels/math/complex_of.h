@@ -2,7 +2,7 @@
 #ifndef MU_TASK_KERNELS_MATH_COMPLEX_OF_H
 #define MU_TASK_KERNELS_MATH_COMPLEX_OF_H
 
-/* CMPLX, which not every compiler brings: unlike re + im * I, right for what is not finite, too. */
+/* CMPLX, which some compilers lack.  Unlike re + im * I it is correct for infinities and NaN. */
 static inline double _Complex complex_of(double re, double im)
 {
 	union {

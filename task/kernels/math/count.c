@@ -14,7 +14,7 @@
 struct bins {
 	const struct mu_tensor *values, *weights;
 	int64_t rows, columns, n;
-	bool once; /* whether a value is there at all */
+	bool binary_output; /* 1 for each value that is present, instead of counts */
 };
 
 /* Values, size and weights are inputs in[0] to in[2]. */
@@ -40,7 +40,7 @@ static int read_bins(const struct kernel_call *c, const unsigned *in, struct bin
 	return 0;
 }
 
-/* Value i into its bin of this row. */
+/* Adds value i to its bin of the row. */
 static void count_one(const struct bins *b, int64_t i, int64_t row, struct mu_tensor *out)
 {
 	enum mu_dtype t = b->weights->dtype;
@@ -52,10 +52,10 @@ static void count_one(const struct bins *b, int64_t i, int64_t row, struct mu_te
 		return;
 	convert(t, &unit, MU_INT64, &one, 1);
 	char *at = (char *)out->data + (size_t)(row * b->n + v) * size;
-	const char *w = b->weights->shape.count && !b->once
+	const char *w = b->weights->shape.count && !b->binary_output
 			    ? (const char *)b->weights->data + (size_t)i * size
 			    : (const char *)&unit;
-	if (b->once)
+	if (b->binary_output)
 		memcpy(at, w, size);
 	else
 		loops->binary[BIN_AddV2][t](at, at, w, 1, BOTH_RUN);
@@ -94,7 +94,7 @@ static int dense_bincount(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(read_bins(c, (unsigned[]){0, 1, 2}, &b, err));
 	if (rank > 2)
 		return mu_invalid(err, "Shape must be at most rank 2 but is rank %d", rank);
-	b.once = args_attr_bool(c->node, "binary_output", false);
+	b.binary_output = args_attr_bool(c->node, "binary_output", false);
 	b.columns = rank == 2 ? b.values->shape.dim[1] : b.values->shape.count;
 	MU_RETURN_IF_ERROR(
 	    mu_shape_splice(&shape, &b.values->shape, rank == 2, rank - (rank == 2), 1, &b.n, err));
@@ -108,7 +108,7 @@ static int ragged_bincount(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *splits = kernel_in(c, 0);
 	struct bins b = {.values = kernel_in(c, 1),
 			 .weights = kernel_in(c, 3),
-			 .once = args_attr_bool(c->node, "binary_output", false)};
+			 .binary_output = args_attr_bool(c->node, "binary_output", false)};
 	struct ragged_rows rows = {.splits = MU_DATA(int64_t, splits)};
 	struct mu_tensor *out;
 
@@ -134,10 +134,11 @@ static int ragged_bincount(struct kernel_call *c, struct mu_err *err)
 
 /* ---- SparseBincount: indices, values, shape, size, weights ---- */
 
-static bool entry_is_within(const struct mu_tensor *at, const int64_t *dims, int rank, int64_t i)
+static bool entry_is_within(const struct mu_tensor *indices, const int64_t *dims, int rank,
+			    int64_t i)
 {
 	for (int d = 0; d < rank; d++) {
-		int64_t x = MU_DATA(int64_t, at)[i * rank + d];
+		int64_t x = MU_DATA(int64_t, indices)[i * rank + d];
 		if (x < 0 || x >= dims[d])
 			return false;
 	}
@@ -146,7 +147,7 @@ static bool entry_is_within(const struct mu_tensor *at, const int64_t *dims, int
 
 static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_tensor *at = kernel_in(c, 0), *values = kernel_in(c, 1);
+	const struct mu_tensor *indices = kernel_in(c, 0), *values = kernel_in(c, 1);
 	struct mu_shape shape = mu_shape_scalar();
 	int64_t dims[MU_MAX_RANK];
 	struct mu_tensor *out;
@@ -155,15 +156,15 @@ static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(args_ints(c, 2, dims, MU_MAX_RANK, &rank, err));
 	MU_RETURN_IF_ERROR(read_bins(c, (unsigned[]){1, 3, 4}, &b, err));
-	if (rank < 1 || rank > 2 || at->shape.rank != 2 || at->shape.dim[1] != rank ||
-	    at->shape.dim[0] != values->shape.count)
+	if (rank < 1 || rank > 2 || indices->shape.rank != 2 || indices->shape.dim[1] != rank ||
+	    indices->shape.dim[0] != values->shape.count)
 		return mu_invalid(
 		    err, "positions %s, values %s and a shape of rank %d (of 1 or 2) do not fit",
-		    mu_shape_str(&at->shape), mu_shape_str(&values->shape), rank);
-	b.once = args_attr_bool(c->node, "binary_output", false);
+		    mu_shape_str(&indices->shape), mu_shape_str(&values->shape), rank);
+	b.binary_output = args_attr_bool(c->node, "binary_output", false);
 	b.rows = rank == 2 ? dims[0] : 1;
 	for (int64_t i = 0; i < values->shape.count; i++)
-		if (!entry_is_within(at, dims, rank, i))
+		if (!entry_is_within(indices, dims, rank, i))
 			return mu_invalid(err,
 					  "Sparse index tuple indices[%lld, :] is out of bounds",
 					  (long long)i);
@@ -173,7 +174,7 @@ static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, b.weights->dtype, &shape, &out, err));
 	elems_zero(b.weights->dtype, out->data, 0, shape.count);
 	for (int64_t i = 0; i < values->shape.count; i++)
-		count_one(&b, i, rank == 2 ? MU_DATA(int64_t, at)[2 * i] : 0, out);
+		count_one(&b, i, rank == 2 ? MU_DATA(int64_t, indices)[2 * i] : 0, out);
 	return 0;
 }
 

@@ -6,7 +6,7 @@
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/math/checks.h"
 
-/* to: each vector of three of `from` turned on by `by`. */
+/* to: the vectors of three elements of `from`, each rotated by `by` elements. */
 static int rotate_vectors(struct mu_tensor *to, const struct mu_tensor *from, int by,
 			  struct mu_err *err)
 {
@@ -33,38 +33,38 @@ int check_cross(const struct kernel_call *c, struct mu_err *err)
 static int cross(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
-	binary_loop *times = loops->binary[BIN_Mul][a->dtype];
-	binary_loop *minus = loops->binary[BIN_Sub][a->dtype];
+	binary_loop *multiply = loops->binary[BIN_Mul][a->dtype];
+	binary_loop *subtract = loops->binary[BIN_Sub][a->dtype];
 	MU_AUTO_TENSOR left = {0};
 	MU_AUTO_TENSOR right = {0};
-	MU_AUTO_TENSOR on = {0};
+	MU_AUTO_TENSOR rotated_b = {0};
 	int64_t n = a->shape.count;
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(check_cross(c, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, a->dtype, &a->shape, &out, err));
 	MU_RETURN_IF_ERROR(rotate_vectors(&left, a, 1, err));
-	MU_RETURN_IF_ERROR(rotate_vectors(&on, b, 2, err));
+	MU_RETURN_IF_ERROR(rotate_vectors(&rotated_b, b, 2, err));
 	MU_RETURN_IF_ERROR(rotate_vectors(&right, a, 2, err));
-	times(left.data, left.data, on.data, n, BOTH_RUN);
-	mu_tensor_unref(&on);
-	MU_RETURN_IF_ERROR(rotate_vectors(&on, b, 1, err));
-	times(right.data, right.data, on.data, n, BOTH_RUN);
-	minus(out->data, left.data, right.data, n, BOTH_RUN);
+	multiply(left.data, left.data, rotated_b.data, n, BOTH_RUN);
+	mu_tensor_unref(&rotated_b);
+	MU_RETURN_IF_ERROR(rotate_vectors(&rotated_b, b, 1, err));
+	multiply(right.data, right.data, rotated_b.data, n, BOTH_RUN);
+	subtract(out->data, left.data, right.data, n, BOTH_RUN);
 	return 0;
 }
 
-/* Column i of the result says where flat number i lies in a tensor of dimensions `dims`. */
+/* Column i of the result has the coordinates of flat index i in a tensor of shape `dims`. */
 static int unravel(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_tensor *at = kernel_in(c, 0), *dims = kernel_in(c, 1);
-	int64_t total = 1, n = at->shape.count;
+	const struct mu_tensor *indices = kernel_in(c, 0), *dims = kernel_in(c, 1);
+	int64_t total = 1, n = indices->shape.count;
 	struct mu_tensor *out;
 	struct mu_shape shape;
 
-	if (at->shape.rank > 1)
+	if (indices->shape.rank > 1)
 		return mu_invalid(err, "The indices can only be scalar or vector, got %s",
-				  mu_shape_str(&at->shape));
+				  mu_shape_str(&indices->shape));
 	int64_t rank = dims->shape.count;
 	for (int64_t d = 0; d < rank; d++) {
 		int64_t x = mu_tensor_int(dims, d);
@@ -80,15 +80,15 @@ static int unravel(struct kernel_call *c, struct mu_err *err)
 			return mu_invalid(err, "Input dims product is causing integer overflow");
 	}
 	for (int64_t i = 0; i < n; i++)
-		if (mu_tensor_int(at, i) >= total)
+		if (mu_tensor_int(indices, i) >= total)
 			return mu_invalid(err, "index is out of bound as with dims");
-	int64_t sides[] = {rank, n};
-	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 1 + at->shape.rank, sides, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, at->dtype, &shape, &out, err));
+	int64_t out_dims[] = {rank, n};
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 1 + indices->shape.rank, out_dims, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, indices->dtype, &shape, &out, err));
 	for (int64_t i = 0; i < n; i++) {
-		int64_t left = mu_tensor_int(at, i);
-		for (int64_t d = rank; d-- > 0; left /= mu_tensor_int(dims, d)) {
-			int64_t x = left % mu_tensor_int(dims, d);
+		int64_t rest = mu_tensor_int(indices, i);
+		for (int64_t d = rank; d-- > 0; rest /= mu_tensor_int(dims, d)) {
+			int64_t x = rest % mu_tensor_int(dims, d);
 			mu_tensor_set_int(out, d * n + i, x);
 		}
 	}

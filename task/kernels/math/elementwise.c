@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementwise ops.  Those of one or two operands are one kernel for each row of
- * engine/loops/loops.def; behind them are ops of more operands, or with attributes. */
+/* Elementwise ops.  Ops of one or two operands have one kernel for each row of
+ * engine/loops/loops.def.  Ops of more operands and ops with attributes follow. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
@@ -78,9 +78,9 @@ static int binary_loop_run(struct kernel_call *c, binary_loop *loop, enum mu_dty
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
 	struct mu_tensor *out;
-	bool left = a->shape.count == shape->count;
+	bool reuse_left = a->shape.count == shape->count;
 
-	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, left ? 0 : 1, out_type, shape, &out, err));
+	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, reuse_left ? 0 : 1, out_type, shape, &out, err));
 	a = kernel_in(c, 0);
 	b = kernel_in(c, 1);
 	size_t in_size = mu_dtype_size(a->dtype), out_size = mu_dtype_size(out_type);
@@ -115,33 +115,33 @@ static void string_add(struct mu_string *o, struct mu_span x, struct mu_span y)
 	mu_string_set(o, b.data, b.len);
 }
 
-/* Equality and concatenation of strings: rare, so both operands are first made as large as the
- * result. */
+/* Equality and concatenation of strings.  These are rare, so both operands are first broadcast to
+ * the shape of the result. */
 static int string_binary(struct kernel_call *c, enum binary_op op, const struct mu_shape *shape,
 			 struct mu_err *err)
 {
 	const struct mu_tensor *in[2] = {kernel_in(c, 0), kernel_in(c, 1)};
-	struct mu_tensor wide[2] = {{0}, {0}};
+	struct mu_tensor operands[2] = {{0}, {0}};
 	struct mu_tensor *out;
 	int rc = 0;
 
 	for (int i = 0; i < 2 && !rc; i++) {
 		struct view v;
 		broadcast_view(&v, &in[i]->shape, shape);
-		if (!(rc = mu_tensor_new(&wide[i], MU_STRING, shape, err)))
-			view_read(MU_STRING, wide[i].data, in[i]->data, &v);
+		if (!(rc = mu_tensor_new(&operands[i], MU_STRING, shape, err)))
+			view_read(MU_STRING, operands[i].data, in[i]->data, &v);
 	}
 	if (!rc)
 		rc = kernel_out(c, 0, is_equality(op) ? MU_BOOL : MU_STRING, shape, &out, err);
 	for (int64_t i = 0; !rc && i < shape->count; i++) {
-		struct mu_span x = elems_span(&wide[0], i), y = elems_span(&wide[1], i);
+		struct mu_span x = elems_span(&operands[0], i), y = elems_span(&operands[1], i);
 		if (is_equality(op))
 			MU_DATA(bool, out)[i] = mu_span_eq(x, y) == (op == BIN_Equal);
 		else
 			string_add(&MU_DATA(struct mu_string, out)[i], x, y);
 	}
-	mu_tensor_unref(&wide[0]);
-	mu_tensor_unref(&wide[1]);
+	mu_tensor_unref(&operands[0]);
+	mu_tensor_unref(&operands[1]);
 	return rc;
 }
 
@@ -173,7 +173,7 @@ static bool has_negative(const struct mu_tensor *t)
 	return false;
 }
 
-/* Two scalars: graphs are full of them, and the shapes would cost more than the sum. */
+/* Two scalars.  They are frequent, and broadcasting would take longer than the operation. */
 static int binary_scalars(struct kernel_call *c, binary_loop *loop, enum mu_dtype out_type,
 			  struct mu_err *err)
 {
@@ -192,18 +192,18 @@ int check_gradient(const struct kernel_call *c, struct mu_err *err)
 	const struct mu_shape *a = &kernel_in(c, 0)->shape, *b = &kernel_in(c, 1)->shape;
 	const char *op = c->node->op;
 	size_t len = strlen(op);
-	bool sizes = false;
+	bool compare_sizes = false;
 
 	if (len < 4 || strcmp(op + len - 4, "Grad") != 0 || strcmp(op, "RandomGammaGrad") == 0)
 		return 0;
 	for (unsigned i = 0; i < MU_COUNT(by_size); i++)
-		sizes |= strcmp(op, by_size[i]) == 0;
-	if (sizes && a->count != b->count)
+		compare_sizes |= strcmp(op, by_size[i]) == 0;
+	if (compare_sizes && a->count != b->count)
 		return mu_invalid(err,
 				  "The two arguments to a cwise op must have same number of "
 				  "elements, got %lld and %lld",
 				  (long long)a->count, (long long)b->count);
-	if (!sizes && !mu_shape_eq(a, b))
+	if (!compare_sizes && !mu_shape_eq(a, b))
 		return mu_invalid(err,
 				  "Inputs to operation %s of type %s must have the same size and "
 				  "shape.  Input 0: %s != input 1: %s",
@@ -211,7 +211,7 @@ int check_gradient(const struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* TensorFlow has no text of its own for TruncateDiv and TruncateMod. */
+/* For TruncateDiv and TruncateMod TensorFlow reports an internal error. */
 static int check_integers(const char *name, enum binary_op op, const struct mu_tensor *b,
 			  struct mu_err *err)
 {
@@ -226,7 +226,7 @@ static int check_integers(const char *name, enum binary_op op, const struct mu_t
 	return mu_invalid(err, "Integer division by zero");
 }
 
-static int binary(struct kernel_call *c, enum binary_op op, bool compares, struct mu_err *err)
+static int binary(struct kernel_call *c, enum binary_op op, bool is_comparison, struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
 	struct mu_shape shape;
@@ -234,8 +234,8 @@ static int binary(struct kernel_call *c, enum binary_op op, bool compares, struc
 
 	if (!a->shape.rank && !b->shape.rank && loops->binary[op][a->dtype] && !is_division(op) &&
 	    op != BIN_Pow)
-		return binary_scalars(c, loops->binary[op][a->dtype], compares ? MU_BOOL : a->dtype,
-				      err);
+		return binary_scalars(c, loops->binary[op][a->dtype],
+				      is_comparison ? MU_BOOL : a->dtype, err);
 	MU_RETURN_IF_ERROR(check_gradient(c, err));
 	rc = broadcast_shape(&a->shape, &b->shape, &shape, err);
 	if (rc && is_equality(op) && !args_attr_bool(c->node, "incompatible_shape_error", true)) {
@@ -251,7 +251,7 @@ static int binary(struct kernel_call *c, enum binary_op op, bool compares, struc
 		return args_no_kernel(c, a->dtype, err);
 	if (shape.count && (rc = check_integers(c->node->op, op, b, err)))
 		return rc;
-	return binary_loop_run(c, loop, compares ? MU_BOOL : a->dtype, &shape, err);
+	return binary_loop_run(c, loop, is_comparison ? MU_BOOL : a->dtype, &shape, err);
 }
 
 /* ---- logic ---- */
@@ -280,7 +280,7 @@ static int logical_not(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- more operands, or attributes ---- */
+/* ---- AddN ---- */
 
 static int add_n(struct kernel_call *c, struct mu_err *err)
 {
@@ -313,7 +313,7 @@ static int add_n(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- with an attribute ---- */
+/* ---- ops with attributes, ops of three operands ---- */
 
 #define BOTH_REALS(dtype, body)                                                                    \
 	if ((dtype) == MU_FLOAT) {                                                                 \
@@ -324,21 +324,21 @@ static int add_n(struct kernel_call *c, struct mu_err *err)
 		body                                                                               \
 	}
 
-/* alpha as a number of the op's type, which may have 16 bits. */
+/* alpha, rounded to the op's type, which may have 16 bits. */
 static float leaky_alpha(const struct kernel_call *c)
 {
 	float alpha = args_attr_float(c->node, "alpha", 0.2f);
 	enum mu_dtype t = args_attr_type(c->node, "T", MU_FLOAT);
-	uint16_t narrow;
+	uint16_t rounded;
 
 	if (mu_dtype_is_16_bit_float(t)) {
-		convert(t, &narrow, MU_FLOAT, &alpha, 1);
-		convert(MU_FLOAT, &alpha, t, &narrow, 1);
+		convert(t, &rounded, MU_FLOAT, &alpha, 1);
+		convert(MU_FLOAT, &alpha, t, &rounded, 1);
 	}
 	return alpha;
 }
 
-/* LeakyReluGrad has the gradient and the features, LeakyRelu the features alone. */
+/* LeakyReluGrad has the gradient and the features as inputs, LeakyRelu only the features. */
 static int leaky(struct kernel_call *c, struct mu_err *err)
 {
 	float alpha = leaky_alpha(c);
@@ -378,26 +378,26 @@ static int approximate_equal(struct kernel_call *c, struct mu_err *err)
 static int check_numerics(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
-	bool signs = strcmp(c->node->op, "CheckNumericsV2") == 0;
-	bool low = false, high = false, nan = false;
+	bool show_signs = strcmp(c->node->op, "CheckNumericsV2") == 0;
+	bool has_minus_inf = false, has_plus_inf = false, has_nan = false;
 
 	BOTH_REALS(t->dtype, {
 		for (int64_t i = 0; i < t->shape.count; i++) {
-			low |= MU_DATA(T, t)[i] == -INFINITY;
-			high |= MU_DATA(T, t)[i] == INFINITY;
-			nan |= isnan(MU_DATA(T, t)[i]);
+			has_minus_inf |= MU_DATA(T, t)[i] == -INFINITY;
+			has_plus_inf |= MU_DATA(T, t)[i] == INFINITY;
+			has_nan |= isnan(MU_DATA(T, t)[i]);
 		}
 	})
-	const char *inf = !low && !high ? ""
-			  : !signs      ? "Inf"
-			  : !low        ? "+Inf"
-			  : !high       ? "-Inf"
-			  : nan         ? "-Inf, +Inf,"
-					: "-Inf and +Inf";
-	if (*inf || nan)
+	const char *inf = !has_minus_inf && !has_plus_inf ? ""
+			  : !show_signs                   ? "Inf"
+			  : !has_minus_inf                ? "+Inf"
+			  : !has_plus_inf                 ? "-Inf"
+			  : has_nan                       ? "-Inf, +Inf,"
+							  : "-Inf and +Inf";
+	if (*inf || has_nan)
 		return mu_invalid(err, "%s : Tensor had %s%s%s values",
 				  args_attr_string(c->node, "message", ""), inf,
-				  !*inf || !nan ? "" : " and ", nan ? "NaN" : "");
+				  !*inf || !has_nan ? "" : " and ", has_nan ? "NaN" : "");
 	kernel_out_take(c, 0, mu_tensor_ref(t));
 	return 0;
 }
@@ -425,19 +425,19 @@ static int clip_by_value(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(check_clip(c, err));
-	binary_loop *least = loops->binary[BIN_Minimum][t->dtype];
-	binary_loop *most = loops->binary[BIN_Maximum][t->dtype];
-	if (!least || !most)
+	binary_loop *minimum = loops->binary[BIN_Minimum][t->dtype];
+	binary_loop *maximum = loops->binary[BIN_Maximum][t->dtype];
+	if (!minimum || !maximum)
 		return args_no_kernel(c, t->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->dtype, &t->shape, &out, err));
-	least(out->data, t->data, high->data, t->shape.count,
-	      high->shape.rank ? BOTH_RUN : RIGHT_SCALAR);
-	most(out->data, out->data, low->data, t->shape.count,
-	     low->shape.rank ? BOTH_RUN : RIGHT_SCALAR);
+	minimum(out->data, t->data, high->data, t->shape.count,
+		high->shape.rank ? BOTH_RUN : RIGHT_SCALAR);
+	maximum(out->data, out->data, low->data, t->shape.count,
+		low->shape.rank ? BOTH_RUN : RIGHT_SCALAR);
 	return 0;
 }
 
-/* Three tensors of one shape; scalars are allowed. */
+/* The inputs have one shape; some may be scalars. */
 static int betainc(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
@@ -453,15 +453,16 @@ static int betainc(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, kernel_in(c, 0)->dtype, shape, &out, err));
 	BOTH_REALS(out->dtype, {
 		const T *in[3];
-		bool many[3];
+		bool is_tensor[3];
 		for (unsigned k = 0; k < 3; k++) {
 			in[k] = kernel_in(c, k)->data;
-			many[k] = kernel_in(c, k)->shape.rank > 0;
+			is_tensor[k] = kernel_in(c, k)->shape.rank > 0;
 		}
 		for (int64_t i = 0; i < out->shape.count; i++)
 			MU_DATA(T, out)
-		[i] = (T)special_betainc((double)in[0][many[0] * i], (double)in[1][many[1] * i],
-					 (double)in[2][many[2] * i]);
+		[i] = (T)special_betainc((double)in[0][is_tensor[0] * i],
+					 (double)in[1][is_tensor[1] * i],
+					 (double)in[2][is_tensor[2] * i]);
 	})
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One kernel for each row of engine/loops/loops.def and type: <op>_<type>.  Also select, fill, cast
- * and sums of many. */
+/* One kernel for each row of engine/loops/loops.def and type: <op>_<type>.  Also Select, Fill, Cast
+ * and AddN. */
 #include "task/kernels/engine/cuda/index.h"
 #include "task/kernels/engine/cuda/math.h"
 
@@ -79,7 +79,7 @@ LEAKY_KERNEL(f64)
 	}
 EACH_NUM(CROSS_KERNEL)
 
-/* ---- by size alone: bits are moved ---- */
+/* ---- one kernel for each element size ---- */
 
 #define SELECT_KERNEL(bits)                                                                        \
 	KERNEL(select_##bits, select_args)                                                         \
@@ -134,7 +134,7 @@ NEAR_KERNEL(f64)
 EACH_EQ(CASTS_FROM)
 CASTS_FROM(i32)
 
-/* ---- AddN, L2Loss's squares ---- */
+/* ---- AddN ---- */
 
 #define SUM_LIST_KERNEL(t)                                                                         \
 	KERNEL(sum_list_##t, list_args)                                                            \

@@ -28,16 +28,17 @@ KERNEL_RUN(predicate, unary_to(c, MU_BOOL, err))
 
 /* ---- broadcasting ---- */
 
-/* Adds a dimension of these strides; joins it with the one before where all operands allow that. */
+/* Adds a dimension with these strides.  Merges it with the previous one if the strides of all
+ * operands allow that. */
 static void add_dim(struct broadcast_args *b, int64_t dim, const int64_t *stride, int operands)
 {
-	bool joins = b->rank > 0;
+	bool can_merge = b->rank > 0;
 
 	if (dim == 1)
 		return;
-	for (int k = 0; k < operands && joins; k++)
-		joins = b->stride[k][b->rank - 1] == stride[k] * dim;
-	if (joins)
+	for (int k = 0; k < operands && can_merge; k++)
+		can_merge = b->stride[k][b->rank - 1] == stride[k] * dim;
+	if (can_merge)
 		b->dim[b->rank - 1] *= dim;
 	else
 		b->dim[b->rank++] = dim;
@@ -108,7 +109,7 @@ static int clip(struct kernel_call *c, struct mu_err *err)
 	return gpu_binary(kernel_gpu(c), "Maximum", out, out, kernel_in(c, 1), err);
 }
 
-/* `condition`: the shape as which the condition is read. */
+/* `condition`: the shape of the condition, with dimensions of 1 for broadcasting. */
 static int select_to(struct kernel_call *c, const struct mu_shape *condition,
 		     const struct mu_shape *shape, struct mu_err *err)
 {
@@ -131,7 +132,7 @@ static int select_to(struct kernel_call *c, const struct mu_shape *condition,
 static int select_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_shape *cond = &kernel_in(c, 0)->shape, *x = &kernel_in(c, 1)->shape;
-	struct mu_shape as = *cond;
+	struct mu_shape condition = *cond;
 
 	MU_RETURN_IF_ERROR(args_same_shape(c, 1, 2, err));
 	if (cond->rank && !mu_shape_eq(cond, x)) {
@@ -141,9 +142,9 @@ static int select_gpu(struct kernel_call *c, struct mu_err *err)
 				       "of their shape: %s vs. %s",
 				       mu_shape_str(cond), mu_shape_str(x));
 		for (int d = 1; d < x->rank; d++)
-			MU_RETURN_IF_ERROR(mu_shape_push(&as, 1, err));
+			MU_RETURN_IF_ERROR(mu_shape_push(&condition, 1, err));
 	}
-	return select_to(c, &as, x, err);
+	return select_to(c, &condition, x, err);
 }
 
 static int select_v2_gpu(struct kernel_call *c, struct mu_err *err)
@@ -162,7 +163,7 @@ static int cast_gpu(struct kernel_call *c, struct mu_err *err)
 	const enum mu_dtype to = args_attr_type(c->node, "DstT", MU_DT_INVALID);
 	const char *name = to == MU_BOOL ? "bool" : gpu_type_name(to);
 	struct unary_args a = {.in = gpu_address(in), .n = in->shape.count};
-	char full[32];
+	char kernel[32];
 
 	if (to == in->dtype) {
 		kernel_out_take(c, 0, mu_tensor_ref(in));
@@ -171,12 +172,12 @@ static int cast_gpu(struct kernel_call *c, struct mu_err *err)
 	if (!name)
 		return mu_fail(err, MU_UNIMPLEMENTED, "Cast %s to %s is not supported on a GPU",
 			       mu_dtype_name(in->dtype), mu_dtype_name(to));
-	snprintf(full, sizeof full, "Cast_%s_%s", gpu_type_name(in->dtype), name);
+	snprintf(kernel, sizeof kernel, "Cast_%s_%s", gpu_type_name(in->dtype), name);
 	MU_RETURN_IF_ERROR(gpu_out(c, 0, to, &in->shape, &a.out, err));
-	return gpu_run(kernel_gpu(c), full, a.n, &a, err);
+	return gpu_run(kernel_gpu(c), kernel, a.n, &a, err);
 }
 
-/* ---- Fill and the like ---- */
+/* ---- Fill, ZerosLike, OnesLike ---- */
 
 static int fill_with(struct kernel_call *c, enum mu_dtype t, const struct mu_shape *shape,
 		     uint64_t bits, struct mu_err *err)
@@ -268,7 +269,7 @@ static int pair_run(struct kernel_call *c, const char *name, enum mu_dtype resul
 	return gpu_run_type(kernel_gpu(c), name, t, a.n, &a, err);
 }
 
-/* LeakyReluGrad has the gradient and the features, LeakyRelu the features alone. */
+/* LeakyReluGrad has the gradient and the features as inputs, LeakyRelu only the features. */
 KERNEL_RUN(leaky, pair_run(c, "leaky", kernel_in(c, 0)->dtype,
 			   (double)args_attr_float(c->node, "alpha", 0.2f), err))
 KERNEL_RUN(approximate_equal_gpu,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A transform is split by the factors of n (Cooley and Tukey). One of an n with a large factor
- * becomes a convolution with a chirp, computed by transforms of a power of two (Bluestein), which
- * takes five times as long for n = 400. */
+/* A transform is split by the factors of n (Cooley and Tukey). If n has a large factor, the
+ * transform becomes a convolution with a chirp, computed by transforms of a power of two
+ * (Bluestein), which takes five times as long for n = 400. */
 #include "task/kernels/math/fft.h"
 
 #include <math.h>
@@ -12,14 +12,15 @@
 
 enum { LARGEST_FACTOR = 13 };
 
-static double _Complex fft_rotate(double part, double of)
+/* e^(-2 pi i k / n) */
+static double _Complex fft_rotate(double k, double n)
 {
-	double angle = 2 * M_PI * part / of;
+	double angle = 2 * M_PI * k / n;
 
 	return complex_of(cos(angle), -sin(angle));
 }
 
-/* The product by hand: C's own looks for infinities. */
+/* The complex product without the checks for infinities of C's operator. */
 static inline double _Complex multiply_complex(double _Complex x, double _Complex y)
 {
 	double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
@@ -32,7 +33,7 @@ static inline double _Complex multiply_i(double _Complex x)
 	return complex_of(-cimag(x), creal(x));
 }
 
-/* The transform of p numbers, p odd, which are `part` apart in x. */
+/* The transform of p numbers, p odd; `part`: the stride of x. */
 static void transform_odd(const struct fft *f, int p, double _Complex *t, double _Complex *x,
 			  int64_t part)
 {
@@ -67,7 +68,8 @@ static void transform_4(const double _Complex t[4], double _Complex *x, int64_t 
 	x[3 * part] = even_rest + odd_rest;
 }
 
-/* The transform of n numbers, the product of the factors from `level` on, `stride` apart in from.
+/* The transform of n numbers with a stride in `from`; n: the product of the factors from `level`
+ * on.
  */
 static void transform(const struct fft *f, int level, int64_t n, int64_t stride,
 		      const double _Complex *from, double _Complex *to)
@@ -118,7 +120,8 @@ static void chirp(const struct fft *f, double _Complex *x, double _Complex *work
 		x[i] = multiply_complex(work[i], f->chirp[i]);
 }
 
-/* Writes the factors of n, and returns what is left of it: 1, or a number with a large factor. */
+/* Writes the small factors of n, and returns n divided by them: 1, or a number with a large factor.
+ */
 static int64_t find_factors(int64_t n, int *factor)
 {
 	int i = 0;

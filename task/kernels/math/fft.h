@@ -15,10 +15,10 @@ struct fft {
 	double _Complex *chirp;    /* n of them: e^(-pi i k² / n), if n has a large factor */
 	double _Complex *reverse;  /* m of them: the transform of the reversed chirp */
 };
-/* n at least 1.  false: there is no memory. */
+/* n: at least 1.  Returns false if memory is exhausted. */
 bool fft_init(struct fft *f, int64_t n);
 void fft_fini(struct fft *f);
-/* x in place, forward: the sum of x[k] e^(-2 pi i j k / n); else that of +, over n. */
+/* Transforms x in place.  forward: x[j] = sum of x[k] e^(-2 pi i j k / n); else the inverse. */
 void fft_run(const struct fft *f, bool forward, double _Complex *x, double _Complex *work);
 
 #endif

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-enum { TERMS = 10, FAR = 12 };
+enum { TERMS = 10, ASYMPTOTIC_MIN = 12 };
 
 /* B2, B4, … */
 static const double bernoulli[TERMS] = {1.0 / 6,       -1.0 / 30,      1.0 / 42, -1.0 / 30,
@@ -14,7 +14,7 @@ static const double bernoulli[TERMS] = {1.0 / 6,       -1.0 / 30,      1.0 / 42,
 					43867.0 / 798, -174611.0 / 330};
 
 /* log x - 1 / 2x - the sum of B2j / 2j x^2j */
-static double digamma_far(double x)
+static double digamma_asymptotic(double x)
 {
 	double square = 1 / (x * x), power = square, sum = 0;
 
@@ -31,19 +31,20 @@ double gamma_digamma(double x)
 		return NAN;
 	if (x < 0) /* reflected: psi(1 - x) - pi / tan(pi x); x - rint(x) is exact */
 		return gamma_digamma(1 - x) - M_PI / tan(M_PI * (x - rint(x)));
-	for (; x < FAR; x++)
+	for (; x < ASYMPTOTIC_MIN; x++)
 		sum -= 1 / x;
-	return sum + digamma_far(x);
+	return sum + digamma_asymptotic(x);
 }
 
-/* x whole and q below 0: the negative terms q, q + 1, ..., -least are those of
- * zeta(x, least) - zeta(x, 1 - q), each with the sign (-1)^x; 1 - least follows.  ceil(q) - q is
- * exact. */
+/* zeta for a whole x and q below 0.  The terms of q, q + 1, ..., -fraction are those of
+ * zeta(x, fraction) - zeta(x, 1 - q), with the sign (-1)^x; the next term is that of 1 - fraction.
+ * ceil(q) - q is exact. */
 static double zeta_below(double x, double q)
 {
-	double sign = fmod(x, 2) == 0 ? 1 : -1, least = ceil(q) - q;
+	double sign = fmod(x, 2) == 0 ? 1 : -1, fraction = ceil(q) - q;
 
-	return gamma_zeta(x, 1 - least) + sign * (gamma_zeta(x, least) - gamma_zeta(x, 1 - q));
+	return gamma_zeta(x, 1 - fraction) +
+	       sign * (gamma_zeta(x, fraction) - gamma_zeta(x, 1 - q));
 }
 
 double gamma_zeta(double x, double q)
@@ -59,7 +60,7 @@ double gamma_zeta(double x, double q)
 		return fmod(x, 2) == 0 ? INFINITY : NAN;
 	if (q < 0)
 		return zeta_below(x, q);
-	for (; q < FAR; q++)
+	for (; q < ASYMPTOTIC_MIN; q++)
 		sum += pow(q, -x);
 	edge = pow(q, -x);
 	sum += edge * q / (x - 1) + 0.5 * edge;

@@ -3,9 +3,9 @@
 #ifndef MU_TASK_KERNELS_MATH_GAMMA_H
 #define MU_TASK_KERNELS_MATH_GAMMA_H
 
-/* The first derivative; no number at 0, -1, -2, … */
+/* The first derivative; NaN at 0, -1, -2, … */
 double gamma_digamma(double x);
-/* Derivative n + 1, n a whole number of at least 0; else no number. */
+/* Derivative n + 1 for a whole n >= 0, else NaN. */
 double gamma_polygamma(double n, double x);
 /* The sum of (q + k)^-x over k = 0, 1, …, for x above 1. */
 double gamma_zeta(double x, double q);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions over any axes.  Neighbouring dimensions are merged until kept and reduced ones
- * alternate.  They are walked from the outside in; the innermost is one loop, either a row into one
- * element or a row onto a row. */
+ * alternate.  Loops go from the outermost to the innermost dimension.  The innermost loop reduces a
+ * row to one element, or adds a row to a row. */
 #include <math.h>
 
 #include "lib/base/ints.h"
@@ -47,8 +47,9 @@ static void reduce_tensor(const struct reduce_loops *l, void *out, int64_t n,
 	reduce_walk(&f, 0, l, mu_dtype_size(in->dtype), out, in->data);
 }
 
+/* *n_reduced: the number of input elements of an output element. */
 static int reduce_into(struct kernel_call *c, enum reduce_op op, struct mu_tensor **out,
-		       int64_t *each, struct mu_err *err)
+		       int64_t *n_reduced, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	const struct reduce_loops *l = &loops->reduce[op][in->dtype];
@@ -61,7 +62,7 @@ static int reduce_into(struct kernel_call *c, enum reduce_op op, struct mu_tenso
 	MU_RETURN_IF_ERROR(reduced_shape(&in->shape, reduced,
 					 args_attr_bool(c->node, "keep_dims", false), &shape, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &shape, out, err));
-	*each = shape.count ? in->shape.count / shape.count : 0;
+	*n_reduced = shape.count ? in->shape.count / shape.count : 0;
 	reduce_tensor(l, (*out)->data, shape.count, in, reduced);
 	return 0;
 }
@@ -69,9 +70,9 @@ static int reduce_into(struct kernel_call *c, enum reduce_op op, struct mu_tenso
 static int reduce(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
 {
 	struct mu_tensor *out;
-	int64_t each;
+	int64_t n_reduced;
 
-	return reduce_into(c, op, &out, &each, err);
+	return reduce_into(c, op, &out, &n_reduced, err);
 }
 
 #define DIVIDE(T, data, n, by)                                                                     \
@@ -106,7 +107,7 @@ static int mean_of_integers(struct kernel_call *c, enum mu_dtype wide, struct mu
 	bool reduced[MU_MAX_RANK] = {false};
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	int64_t each;
+	int64_t n_reduced;
 
 	MU_RETURN_IF_ERROR(check_axes(c, reduced, err));
 	MU_RETURN_IF_ERROR(reduced_shape(&in->shape, reduced,
@@ -116,17 +117,17 @@ static int mean_of_integers(struct kernel_call *c, enum mu_dtype wide, struct mu
 	MU_RETURN_IF_ERROR(mu_tensor_new(&sums, wide, &shape, err));
 	if (!shape.count)
 		return 0;
-	each = in->shape.count / shape.count;
-	if (!each) { /* the mean of no integers is 0 */
+	n_reduced = in->shape.count / shape.count;
+	if (!n_reduced) { /* the mean of no integers is 0 */
 		memset(out->data, 0, mu_tensor_bytes(out));
 		return 0;
 	}
 	convert(wide, addends.data, in->dtype, in->data, in->shape.count);
 	reduce_tensor(&loops->reduce[RED_SUM][wide], sums.data, shape.count, &addends, reduced);
 	if (wide == MU_UINT64)
-		DIVIDE(uint64_t, sums.data, shape.count, each);
+		DIVIDE(uint64_t, sums.data, shape.count, n_reduced);
 	else
-		DIVIDE(int64_t, sums.data, shape.count, each);
+		DIVIDE(int64_t, sums.data, shape.count, n_reduced);
 	convert(in->dtype, out->data, wide, sums.data, shape.count);
 	return 0;
 }
@@ -134,21 +135,21 @@ static int mean_of_integers(struct kernel_call *c, enum mu_dtype wide, struct mu
 static int mean(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor *out;
-	int64_t each;
+	int64_t n_reduced;
 	enum mu_dtype wide = wide_integer(kernel_in(c, 0)->dtype);
 
 	if (wide)
 		return mean_of_integers(c, wide, err);
 
-	MU_RETURN_IF_ERROR(reduce_into(c, RED_SUM, &out, &each, err));
+	MU_RETURN_IF_ERROR(reduce_into(c, RED_SUM, &out, &n_reduced, err));
 	if (out->dtype == MU_FLOAT)
-		DIVIDE(float, out->data, out->shape.count, each);
+		DIVIDE(float, out->data, out->shape.count, n_reduced);
 	else if (out->dtype == MU_DOUBLE)
-		DIVIDE(double, out->data, out->shape.count, each);
-	else if (out->dtype == MU_COMPLEX64) /* both parts; the mean of no numbers is 0 here */
-		DIVIDE(float, out->data, 2 * out->shape.count, each ? each : 1);
+		DIVIDE(double, out->data, out->shape.count, n_reduced);
+	else if (out->dtype == MU_COMPLEX64) /* both parts; the mean of no numbers is 0 */
+		DIVIDE(float, out->data, 2 * out->shape.count, n_reduced ? n_reduced : 1);
 	else if (out->dtype == MU_COMPLEX128)
-		DIVIDE(double, out->data, 2 * out->shape.count, each ? each : 1);
+		DIVIDE(double, out->data, 2 * out->shape.count, n_reduced ? n_reduced : 1);
 	else
 		return args_no_kernel(c, out->dtype, err);
 	return 0;
@@ -212,16 +213,16 @@ static int euclidean_norm(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	MU_AUTO_TENSOR squares = {0};
 	struct mu_tensor *out;
-	int64_t each;
+	int64_t n_reduced;
 
 	if (!loops->unary[UN_Square][in->dtype])
 		return args_no_kernel(c, in->dtype, err);
 	MU_RETURN_IF_ERROR(mu_tensor_new(&squares, in->dtype, &in->shape, err));
 	norm_squares(in->dtype, squares.data, in->data, in->shape.count);
-	struct value given = c->in[0];
+	struct value original = c->in[0];
 	c->in[0].tensor = squares;
-	int rc = reduce_into(c, RED_SUM, &out, &each, err);
-	c->in[0] = given;
+	int rc = reduce_into(c, RED_SUM, &out, &n_reduced, err);
+	c->in[0] = original;
 	if (!rc)
 		norm_roots(out->dtype, out->data, out->shape.count);
 	return rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of one dimension of [outer, reduced, inner]: a thread makes one piece of one output,
- * neighbours read neighbours.  Always in the same order, so always the same bits. */
+/* Reductions of one dimension of [outer, reduced, inner].  A thread computes one piece of one
+ * output; neighbouring threads read neighbouring elements.  The order is fixed, so that results are
+ * the same in every run. */
 #include "task/kernels/engine/cuda/index.h"
 #include "task/kernels/engine/cuda/math.h"
 
@@ -40,7 +41,7 @@ EACH_NUM(REDUCTIONS)
 REDUCE_KERNEL(u8, All, 1, x &&y)
 REDUCE_KERNEL(u8, Any, 0, x || y)
 
-/* The first of the largest, or smallest. */
+/* The index of the first of the largest or smallest elements. */
 #define ARGMAX_KERNEL(t)                                                                           \
 	KERNEL(argmax_##t, argmax_args)                                                            \
 	{                                                                                          \

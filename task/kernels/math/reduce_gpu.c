@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions on a GPU: one reduced dimension after another, and a long one in two passes so that
- * there is work for every thread.  The order of sums depends on the shape alone. */
+/* Reductions on a GPU, one reduced dimension after another.  A long dimension is reduced in two
+ * passes, so that there is work for every thread.  The order of sums depends only on the shape. */
 #include <math.h>
 #include <string.h>
 
@@ -9,10 +9,11 @@
 #include "task/kernels/math/reduce_gpu.h"
 #include "task/kernels/nn/checks.h"
 
-/* Pieces a long reduction is cut into, when there are fewer outputs than that many threads. */
-enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };
+/* A long reduction is cut into pieces until there are TARGET_THREADS threads. */
+enum { PIECE_MIN_ELEMENTS = 256, TARGET_THREADS = 64 * 1024, MAX_PIECES = 1024 };
 
-/* The kernels of the first pass over the elements and of those over its results; what follows. */
+/* first: the kernel of the pass over the elements; rest: of the passes over its results; last: a
+ * kernel for the final results, or NULL. */
 static const struct reduction {
 	const char *op, *first, *rest, *last;
 	double scale;
@@ -43,7 +44,8 @@ static int64_t reduce_gpu_pieces_for(int64_t outputs, int64_t reduced)
 {
 	int64_t pieces = 1;
 
-	while (pieces < MOST_PIECES && outputs * pieces < ENOUGH && reduced / (pieces * 2) >= LONG)
+	while (pieces < MAX_PIECES && outputs * pieces < TARGET_THREADS &&
+	       reduced / (pieces * 2) >= PIECE_MIN_ELEMENTS)
 		pieces *= 2;
 	return pieces;
 }
@@ -51,21 +53,22 @@ static int64_t reduce_gpu_pieces_for(int64_t outputs, int64_t reduced)
 int gpu_reduce(struct kernel_call *c, const char *first, const char *rest, enum mu_dtype t,
 	       double scale, const struct reduce_args *a, struct mu_err *err)
 {
-	struct reduce_args one = *a, two = *a;
+	struct reduce_args pass1 = *a, pass2 = *a;
 	int64_t outputs = a->outer * a->inner;
 	MU_AUTO_TENSOR partial = {0};
 
-	one.pieces = reduce_gpu_pieces_for(outputs, a->reduced);
-	one.scale = two.scale = scale;
-	two.pieces = 1;
-	if (one.pieces == 1)
-		return gpu_run_type(kernel_gpu(c), first, t, outputs, &one, err);
-	MU_RETURN_IF_ERROR(gpu_scratch(c, t, outputs * one.pieces, &partial, err));
-	one.out = two.in = gpu_address(&partial);
-	one.scale = 1;
-	two.reduced = one.pieces;
-	MU_RETURN_IF_ERROR(gpu_run_type(kernel_gpu(c), first, t, outputs * one.pieces, &one, err));
-	return gpu_run_type(kernel_gpu(c), rest, t, outputs, &two, err);
+	pass1.pieces = reduce_gpu_pieces_for(outputs, a->reduced);
+	pass1.scale = pass2.scale = scale;
+	pass2.pieces = 1;
+	if (pass1.pieces == 1)
+		return gpu_run_type(kernel_gpu(c), first, t, outputs, &pass1, err);
+	MU_RETURN_IF_ERROR(gpu_scratch(c, t, outputs * pass1.pieces, &partial, err));
+	pass1.out = pass2.in = gpu_address(&partial);
+	pass1.scale = 1;
+	pass2.reduced = pass1.pieces;
+	MU_RETURN_IF_ERROR(
+	    gpu_run_type(kernel_gpu(c), first, t, outputs * pass1.pieces, &pass1, err));
+	return gpu_run_type(kernel_gpu(c), rest, t, outputs, &pass2, err);
 }
 
 /* Reduces from the last dimension to the first; intermediate results are in scratch memory. */
@@ -73,17 +76,17 @@ static int reduce_dims_gpu(struct kernel_call *c, const struct reduction *r,
 			   const struct reduced_dims *f, double scale, const struct mu_tensor *out,
 			   struct mu_err *err)
 {
-	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0));
+	struct mu_tensor current = mu_tensor_ref(kernel_in(c, 0));
 	const char *first = r->first;
-	int64_t inner = 1, left = 0;
+	int64_t inner = 1, n_left = 0;
 	int rc = 0;
 
 	for (int i = 0; i < f->rank; i++)
-		left += f->reduced[i];
-	if (!left) { /* nothing to reduce: still scaled, or squared */
+		n_left += f->reduced[i];
+	if (!n_left) { /* no reduced dimension: elements are only scaled or squared */
 		struct reduce_args a = {.out = gpu_address(out),
-					.in = gpu_address(&now),
-					.outer = now.shape.count,
+					.in = gpu_address(&current),
+					.outer = current.shape.count,
 					.reduced = 1,
 					.inner = 1};
 		rc = gpu_reduce(c, first, r->rest, out->dtype, scale, &a, err);
@@ -93,27 +96,27 @@ static int reduce_dims_gpu(struct kernel_call *c, const struct reduction *r,
 			inner *= f->dim[i];
 			continue;
 		}
-		struct reduce_args a = {.in = gpu_address(&now),
-					.outer = now.shape.count / (f->dim[i] * inner),
+		struct reduce_args a = {.in = gpu_address(&current),
+					.outer = current.shape.count / (f->dim[i] * inner),
 					.reduced = f->dim[i],
 					.inner = inner};
 		struct mu_tensor next = {0};
-		if (--left)
+		if (--n_left)
 			rc = gpu_scratch(c, out->dtype, a.outer * inner, &next, err);
-		a.out = gpu_address(left ? &next : out);
+		a.out = gpu_address(n_left ? &next : out);
 		if (!rc)
-			rc = gpu_reduce(c, first, r->rest, out->dtype, left ? 1 : scale, &a, err);
+			rc = gpu_reduce(c, first, r->rest, out->dtype, n_left ? 1 : scale, &a, err);
 		first = r->rest;
-		mu_tensor_unref(&now);
-		now = next;
+		mu_tensor_unref(&current);
+		current = next;
 	}
-	mu_tensor_unref(&now);
+	mu_tensor_unref(&current);
 	return rc;
 }
 
-/* A reduction over 0 elements gives the kernel's start value. */
-static int reduce_none(struct kernel_call *c, const struct reduction *r, double scale,
-		       const struct mu_tensor *out, struct mu_err *err)
+/* The result of a reduction over 0 elements is the kernel's start value. */
+static int reduce_empty(struct kernel_call *c, const struct reduction *r, double scale,
+			const struct mu_tensor *out, struct mu_err *err)
 {
 	struct reduce_args a = {.out = gpu_address(out),
 				.in = gpu_address(out),
@@ -131,8 +134,8 @@ static int reduce_to(struct kernel_call *c, const bool *reduced, const struct mu
 	const struct reduction *r = reduction_of(c->node->op);
 	const struct mu_tensor *in = kernel_in(c, 0), *out = &c->out[0].tensor;
 	struct unary_args last = {.n = shape->count};
-	double each = shape->count ? (double)(in->shape.count / shape->count) : 0;
-	double scale = r->mean ? 1 / each : r->scale;
+	double n_reduced = shape->count ? (double)(in->shape.count / shape->count) : 0;
+	double scale = r->mean ? 1 / n_reduced : r->scale;
 	struct reduced_dims f;
 	int rc = gpu_out(c, 0, in->dtype, shape, &last.out, err);
 
@@ -144,7 +147,7 @@ static int reduce_to(struct kernel_call *c, const bool *reduced, const struct mu
 		reduced_dims_init(&f, &in->shape, reduced);
 		rc = reduce_dims_gpu(c, r, &f, scale, out, err);
 	} else {
-		rc = reduce_none(c, r, scale, out, err);
+		rc = reduce_empty(c, r, scale, out, err);
 	}
 	last.in = last.out;
 	return rc || !r->last ? rc

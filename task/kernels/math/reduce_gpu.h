@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums and the like as a part of GPU kernels: in passes, so that there is work for every thread; in
- * an order that depends on the shape alone. */
+/* Reductions as a part of other GPU kernels.  They run in passes, so that there is work for every
+ * thread, and in an order that depends only on the shape. */
 #ifndef MU_TASK_KERNELS_MATH_REDUCE_GPU_H
 #define MU_TASK_KERNELS_MATH_REDUCE_GPU_H
 

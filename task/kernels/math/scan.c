@@ -46,7 +46,7 @@ static int scan(struct kernel_call *c, const struct reduce_loops *loops_of_type,
 	const int64_t n = p.n, inner = p.inner;
 	const bool reverse = p.reverse, exclusive = p.exclusive;
 	size_t row = (size_t)inner * mu_dtype_size(in->dtype);
-	ptrdiff_t back = reverse ? (ptrdiff_t)row : -(ptrdiff_t)row; /* to the row before */
+	ptrdiff_t back = reverse ? (ptrdiff_t)row : -(ptrdiff_t)row; /* to the previous row */
 	for (int64_t o = 0; o < p.outer; o++)
 		for (int64_t i = 0; i < n; i++) {
 			size_t offset = (size_t)(o * n + (reverse ? n - 1 - i : i)) * row;

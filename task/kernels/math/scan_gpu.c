@@ -9,11 +9,11 @@
 int gpu_scan(struct kernel_call *c, const char *op, enum mu_dtype t, const struct scan_args *a,
 	     struct mu_err *err)
 {
-	enum { LONG = 256 };
+	enum { BLOCK_MIN_LENGTH = 256 };
 	const int64_t lines = a->outer * a->inner;
 	char block[32];
 
-	if (a->n < LONG)
+	if (a->n < BLOCK_MIN_LENGTH)
 		return gpu_run_type(kernel_gpu(c), op, t, a->n ? lines : 0, a, err);
 	snprintf(block, sizeof block, "%s_block", op);
 	return gpu_run_rows(kernel_gpu(c), block, t, lines, a, err);

@@ -45,17 +45,19 @@ int segments_divisors(const struct mu_tensor *ids, int64_t n, enum segment_divid
 		      struct mu_tensor *out, struct mu_err *err)
 {
 	const struct mu_shape vec = mu_shape_vec(n);
-	double *by;
+	double *divisor;
 
 	if (how == DIVIDE_BY_NOTHING)
 		return 0;
 	MU_RETURN_IF_ERROR(mu_tensor_new(out, MU_DOUBLE, &vec, err));
-	by = MU_DATA(double, out);
-	memset(by, 0, (size_t)n * sizeof *by);
+	divisor = MU_DATA(double, out);
+	memset(divisor, 0, (size_t)n * sizeof *divisor);
 	for (int64_t i = 0; i < ids->shape.count; i++)
-		by[mu_tensor_int(ids, i)]++;
+		divisor[mu_tensor_int(ids, i)]++;
 	for (int64_t i = 0; i < n; i++)
-		by[i] = by[i] == 0 ? 1 : how == DIVIDE_BY_SQRT_COUNT ? sqrt(by[i]) : by[i];
+		divisor[i] = divisor[i] == 0               ? 1
+			     : how == DIVIDE_BY_SQRT_COUNT ? sqrt(divisor[i])
+							   : divisor[i];
 	return 0;
 }
 
@@ -123,17 +125,17 @@ static int by_number(const void *a, const void *b)
 /* The indices in ascending order without duplicates; *n of them.  NULL: no memory. */
 static int64_t *sorted_distinct(const struct mu_tensor *indices, int64_t *n)
 {
-	int64_t *all = calloc((size_t)indices->shape.count + 1, sizeof *all), kept = 0;
+	int64_t *sorted = calloc((size_t)indices->shape.count + 1, sizeof *sorted), n_distinct = 0;
 
-	for (int64_t i = 0; all && i < indices->shape.count; i++)
-		all[i] = mu_tensor_int(indices, i);
-	if (all)
-		qsort(all, (size_t)indices->shape.count, sizeof *all, by_number);
-	for (int64_t i = 0; all && i < indices->shape.count; i++)
-		if (!i || all[i] != all[i - 1])
-			all[kept++] = all[i];
-	*n = kept;
-	return all;
+	for (int64_t i = 0; sorted && i < indices->shape.count; i++)
+		sorted[i] = mu_tensor_int(indices, i);
+	if (sorted)
+		qsort(sorted, (size_t)indices->shape.count, sizeof *sorted, by_number);
+	for (int64_t i = 0; sorted && i < indices->shape.count; i++)
+		if (!i || sorted[i] != sorted[i - 1])
+			sorted[n_distinct++] = sorted[i];
+	*n = n_distinct;
+	return sorted;
 }
 
 /* The V2 gradients return only the rows with a gradient; output 1 has their indices. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows reduced by segment: a thread makes one element of one row, of what the row's part of the
- * list picks, in the list's order. */
+/* Rows reduced by segment.  A thread computes one element of an output row from the rows that the
+ * list (starts, picks) has for this output row, in the order of the list. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/math.h"
 

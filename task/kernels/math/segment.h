@@ -3,7 +3,7 @@
  *
  *	out[ids[i]] op= data[indices[i]]   for each i; without indices: data[i]
  *
- * Mean and SqrtN then divide each segment.  A gradient goes the other way:
+ * Mean and SqrtN then divide each segment.  The gradient is:
  *
  *	out[indices[i]] += data[ids[i]] / divisor of segment ids[i] */
 #ifndef MU_TASK_KERNELS_MATH_SEGMENT_H

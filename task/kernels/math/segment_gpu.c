@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows reduced by segment on a GPU.  Ids and indices are numbers of the host's (embeddings' come
- * from Unique, which runs there): they are checked as on the CPU, and listed by the row that they
- * go to, which the GPU gets in one copy. */
+/* Rows reduced by segment on a GPU.  Ids and indices are in host memory: for embeddings they come
+ * from Unique, which runs on the CPU.  The host checks them as for the CPU kernels, lists the input
+ * rows of each output row, and copies the list to the GPU at once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "task/kernels/engine/gpu_table.h"
 #include "task/kernels/math/segment.h"
 
-/* By what an op's name ends in, but for "Grad" and what comes after. */
+/* The mode of an op, by a part of the op's name. */
 static const struct mode {
 	const char *name, *kernel;
 	enum reduce_op op;
@@ -32,7 +32,7 @@ static const struct mode *mode_of(const struct kernel_call *c)
 	return w;
 }
 
-/* ---- the list, in one piece: starts, picks, then factors of picks or divisors of rows ---- */
+/* ---- the list, in one tensor: starts, picks, then factors of picks or divisors of rows ---- */
 
 struct list {
 	struct mu_tensor t;
@@ -58,7 +58,7 @@ static int list_new(const struct segments *s, int64_t n_scales, struct list *out
 	return 0;
 }
 
-/* Ids are in order, so the list is, too. */
+/* Ids are sorted, so the list has the order of the inputs. */
 static int segment_gpu_list_forward(const struct segments *s, struct list *l, struct mu_err *err)
 {
 	const int64_t n = s->ids->shape.count;
@@ -78,7 +78,7 @@ static int segment_gpu_list_forward(const struct segments *s, struct list *l, st
 	return 0;
 }
 
-/* By the rows that the gradients go to, each row's in the order of the indices. */
+/* Lists the gradients by output row, and those of a row in the order of the indices. */
 static int segment_gpu_list_backward(const struct segments *s, struct list *l, struct mu_err *err)
 {
 	const int64_t n = s->ids->shape.count;
@@ -87,7 +87,7 @@ static int segment_gpu_list_backward(const struct segments *s, struct list *l, s
 
 	MU_RETURN_IF_ERROR(
 	    segments_divisors(s->ids, s->data->shape.dim[0], s->divide, &divisors, err));
-	const double *by = MU_DATA(double, &divisors); /* NULL: none */
+	const double *divisor = MU_DATA(double, &divisors); /* NULL: none */
 	MU_RETURN_IF_ERROR(list_new(s, s->divide ? n : 0, l, err));
 	if (!next)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld segments",
@@ -102,7 +102,7 @@ static int segment_gpu_list_backward(const struct segments *s, struct list *l, s
 		int64_t id = mu_tensor_int(s->ids, i), at = next[segments_row_of(s, i)]++;
 		l->picks[at] = id;
 		if (l->scales)
-			l->scales[at] = 1 / by[id];
+			l->scales[at] = 1 / divisor[id];
 	}
 	return 0;
 }
@@ -110,7 +110,7 @@ static int segment_gpu_list_backward(const struct segments *s, struct list *l, s
 static int segment_gpu_run(struct kernel_call *c, const struct segments *s, bool backward,
 			   struct mu_err *err)
 {
-	MU_AUTO_TENSOR there = {0};
+	MU_AUTO_TENSOR device_list = {0};
 	struct list l = {0};
 	uint64_t out;
 	int rc = gpu_out(c, 0, s->data->dtype, &s->shape, &out, err);
@@ -119,14 +119,14 @@ static int segment_gpu_run(struct kernel_call *c, const struct segments *s, bool
 		return rc;
 	if (!(rc = backward ? segment_gpu_list_backward(s, &l, err)
 			    : segment_gpu_list_forward(s, &l, err)))
-		rc = gpu_copy_to_device(kernel_gpu(c), &l.t, c->node->name, &there, err);
+		rc = gpu_copy_to_device(kernel_gpu(c), &l.t, c->node->name, &device_list, err);
 	const bool scaled = l.scales != NULL;
 	mu_tensor_unref(&l.t);
 	if (rc)
 		return rc;
 	struct segment_args a = {.out = out,
 				 .data = gpu_address(s->data),
-				 .starts = gpu_address(&there),
+				 .starts = gpu_address(&device_list),
 				 .n = s->shape.count,
 				 .row = s->row_size};
 	a.picks = a.starts + (uint64_t)(s->n + 1) * sizeof(int64_t);
@@ -136,7 +136,7 @@ static int segment_gpu_run(struct kernel_call *c, const struct segments *s, bool
 	return gpu_run_type(kernel_gpu(c), mode_of(c)->kernel, s->data->dtype, a.n, &a, err);
 }
 
-static int dense(struct kernel_call *c, struct mu_err *err)
+static int segment_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
 
@@ -144,7 +144,7 @@ static int dense(struct kernel_call *c, struct mu_err *err)
 	return segment_gpu_run(c, &s, false, err);
 }
 
-static int sparse(struct kernel_call *c, struct mu_err *err)
+static int sparse_segment_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	SEGMENTS_AUTO s = {0};
 
@@ -163,10 +163,10 @@ static int segment_gpu_gradient(struct kernel_call *c, struct mu_err *err)
 /* host: a bit for each input that the host reads. */
 #define ROW(ops, fn, host) GPU_ROW(ops, fn, "T", GPU_FLT, .host_in = host, .host_out = 1 << 1)
 static const struct device_kernel rows[] = {
-    ROW("SegmentSum SegmentProd SegmentMax SegmentMin SegmentMean", dense, 1 << 1),
+    ROW("SegmentSum SegmentProd SegmentMax SegmentMin SegmentMean", segment_gpu, 1 << 1),
     ROW("SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN SparseSegmentSumWithNumSegments "
 	"SparseSegmentMeanWithNumSegments",
-	sparse, 7 << 1),
+	sparse_segment_gpu, 7 << 1),
     ROW("SparseSegmentSumGrad SparseSegmentMeanGrad SparseSegmentSqrtNGrad "
 	"SparseSegmentSumGradV2 SparseSegmentMeanGradV2 SparseSegmentSqrtNGradV2",
 	segment_gpu_gradient, 7 << 1),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows reduced by segment: ids in order, rows taken as they come or picked by number; see
- * segment.h. */
+/* Reduces rows by segment; see segment.h.  Ids are sorted.  The rows are those of the input in
+ * order, or selected by indices. */
 #include "task/kernels/math/segment.h"
 
 #include <stdlib.h>
@@ -10,14 +10,14 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 
-static void scale(enum mu_dtype t, void *row, int64_t n, enum binary_op op, double by)
+static void scale(enum mu_dtype t, void *row, int64_t n, enum binary_op op, double factor)
 {
-	/* Real numbers scale the parts of complex ones. */
+	/* A real factor scales both parts of a complex number. */
 	enum mu_dtype real = mu_dtype_part(t);
 	bool is_complex = real != t;
 	uint64_t k;
 
-	convert(real, &k, MU_DOUBLE, &by, 1);
+	convert(real, &k, MU_DOUBLE, &factor, 1);
 	loops->binary[op][real](row, row, &k, is_complex ? 2 * n : n, RIGHT_SCALAR);
 }
 
@@ -44,29 +44,29 @@ static int reduce_segments(struct kernel_call *c, const struct segments *s, stru
 		return 0;
 	MU_AUTO_TENSOR divisors = {0};
 	MU_RETURN_IF_ERROR(segments_divisors(s->ids, s->n, s->divide, &divisors, err));
-	const double *by = MU_DATA(double, &divisors); /* NULL: none */
-	MU_AUTO_FREE bool *started = calloc((size_t)s->n + 1, 1);
-	if (!started)
+	const double *divisor = MU_DATA(double, &divisors); /* NULL: none */
+	MU_AUTO_FREE bool *is_started = calloc((size_t)s->n + 1, 1);
+	if (!is_started)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld segments",
 			       (long long)s->n);
 	for (int64_t i = 0; i < s->ids->shape.count; i++) {
 		int64_t id = mu_tensor_int(s->ids, i);
 		int64_t from = s->indices ? mu_tensor_int(s->indices, i) : i;
 		char *to = (char *)out->data + (size_t)(id * s->row_size) * size;
-		if (!started[id])
+		if (!is_started[id])
 			l->start(to, s->row_size);
-		started[id] = true;
+		is_started[id] = true;
 		l->add(to, (const char *)s->data->data + (size_t)(from * s->row_size) * size,
 		       s->row_size);
 	}
 	for (int64_t id = 0; id < s->n; id++) {
 		char *to = (char *)out->data + (size_t)(id * s->row_size) * size;
-		if (!started[id] && s->op == RED_PROD)
+		if (!is_started[id] && s->op == RED_PROD)
 			l->start(to, s->row_size);
-		else if (!started[id])
+		else if (!is_started[id])
 			elems_zero(t, to, 0, s->row_size);
-		else if (by && by[id] != 1)
-			scale(t, to, s->row_size, BIN_Div, by[id]);
+		else if (divisor && divisor[id] != 1)
+			scale(t, to, s->row_size, BIN_Div, divisor[id]);
 	}
 	return 0;
 }
@@ -101,7 +101,7 @@ static int sparse_segment_grad(struct kernel_call *c, enum segment_divide how, s
 	size_t size = mu_dtype_size(grad->dtype);
 	MU_AUTO_TENSOR divisors = {0};
 	MU_RETURN_IF_ERROR(segments_divisors(ids, grad->shape.dim[0], how, &divisors, err));
-	const double *by = MU_DATA(double, &divisors); /* NULL: none */
+	const double *divisor = MU_DATA(double, &divisors); /* NULL: none */
 	MU_AUTO_FREE char *scaled = malloc((size_t)row * size + 1);
 	if (!scaled)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a row of %lld",
@@ -110,8 +110,8 @@ static int sparse_segment_grad(struct kernel_call *c, enum segment_divide how, s
 	for (int64_t i = 0; i < ids->shape.count; i++) {
 		int64_t id = mu_tensor_int(ids, i), to = segments_row_of(&s, i);
 		elems_copy(grad->dtype, scaled, 0, grad->data, id * row, row);
-		if (by && by[id] != 1)
-			scale(grad->dtype, scaled, row, BIN_Mul, 1 / by[id]);
+		if (divisor && divisor[id] != 1)
+			scale(grad->dtype, scaled, row, BIN_Mul, 1 / divisor[id]);
 		loops->reduce[RED_SUM][grad->dtype].add(
 		    (char *)out->data + (size_t)(to * row) * size, scaled, row);
 	}

@@ -55,9 +55,9 @@ static int select_v1(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Input i with the wanted shape: itself, or stretched into *made. */
+/* Sets *data to input i, broadcast to shape `to`: its data, or a copy in *expanded. */
 static int broadcast_input(const struct kernel_call *c, unsigned i, const struct mu_shape *to,
-			   struct mu_tensor *stretched, const void **data, struct mu_err *err)
+			   struct mu_tensor *expanded, const void **data, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, i);
 	struct view v;
@@ -66,20 +66,20 @@ static int broadcast_input(const struct kernel_call *c, unsigned i, const struct
 	if (t->shape.count == to->count)
 		return 0;
 
-	MU_RETURN_IF_ERROR(mu_tensor_new(stretched, t->dtype, to, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(expanded, t->dtype, to, err));
 	broadcast_view(&v, &t->shape, to);
-	view_read(t->dtype, stretched->data, t->data, &v);
-	*data = stretched->data;
+	view_read(t->dtype, expanded->data, t->data, &v);
+	*data = expanded->data;
 	return 0;
 }
 
 int check_select(const struct kernel_call *c, struct mu_shape *shape, struct mu_err *err)
 {
-	struct mu_shape both;
+	struct mu_shape branches;
 
 	MU_RETURN_IF_ERROR(
-	    broadcast_shape(&kernel_in(c, 1)->shape, &kernel_in(c, 2)->shape, &both, err));
-	return broadcast_shape(&kernel_in(c, 0)->shape, &both, shape, err);
+	    broadcast_shape(&kernel_in(c, 1)->shape, &kernel_in(c, 2)->shape, &branches, err));
+	return broadcast_shape(&kernel_in(c, 0)->shape, &branches, shape, err);
 }
 
 static int select_v2(struct kernel_call *c, struct mu_err *err)

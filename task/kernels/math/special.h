@@ -7,14 +7,14 @@
 /* The quantile of the normal distribution for probability p; the inverse of erf. */
 double special_ndtri(double p);
 double special_erfinv(double x);
-/* The incomplete gamma function as a share of the whole, from 0 to x and from x on; and what the
- * first is differentiated by a. */
+/* The regularized incomplete gamma functions, lower and upper, and the derivative of the lower one
+ * by a. */
 double special_igamma(double a, double x);
 double special_igammac(double a, double x);
 double special_igamma_grad_a(double a, double x);
 /* The derivative by a of a sample of the gamma distribution with parameter a. */
 double special_gamma_sample_grad(double a, double sample);
-/* The incomplete beta function as a share of the whole. */
+/* The regularized incomplete beta function. */
 double special_betainc(double a, double b, double x);
 
 /* The exponential integral Ei, Dawson's integral, Spence's function, both of Fresnel's integrals.

@@ -24,7 +24,7 @@ double special_expint(double x)
 			sum += term;
 			term *= k / x;
 		}
-		/* in two factors, that the first may be beyond what there is */
+		/* two factors, since e^x alone may overflow */
 		return exp(x / 2) * (exp(x / 2) / x * sum);
 	}
 	for (int k = 1; k < TERMS; k++) {
@@ -36,7 +36,7 @@ double special_expint(double x)
 	return euler + log(x) + sum;
 }
 
-/* Rybicki's sum of steps, each pair of them as one; the error is e^-(pi / 2 h)^2. */
+/* Rybicki's sum over equal steps, with steps n and -n in one term; the error is e^-(pi / 2 h)^2. */
 double special_dawsn(double x)
 {
 	const double h = 0.25;
@@ -45,7 +45,7 @@ double special_dawsn(double x)
 	if (size < 10) {
 		for (int n = 1; n * h < size + 7; n += 2) {
 			double up = n * h - size, down = n * h + size;
-			/* e^(-x²) e^(-n²h²) sinh(2 x n h), which near 0 is no difference */
+			/* near 0: e^(-x²) e^(-n²h²) sinh(2 x n h), without cancellation */
 			sum += (size < 0.5
 				    ? 2 * exp(-size * size - n * h * n * h) * sinh(2 * size * n * h)
 				    : exp(-up * up) - exp(-down * down)) /
@@ -174,7 +174,7 @@ static double scaled_k(int n, double x)
 	return h * sum;
 }
 
-/* Near 0, where the integral is long: by the logarithm and a series. */
+/* Near 0, where the sum of steps converges slowly: the logarithm and a series. */
 static double k_near_0(int n, double x)
 {
 	double quarter = x * x / 4, term = 1, sum = 0, i = 0, harmonic = 0;
@@ -185,8 +185,8 @@ static double k_near_0(int n, double x)
 		term *= quarter / ((k + 1.0) * (k + 1 + n));
 		harmonic += 1.0 / (k + 1);
 	}
-	double log_of = log(x / 2) + euler;
-	return n ? 1 / x + x / 2 * (log_of * i - sum / 2) : sum - log_of * i;
+	double log_half = log(x / 2) + euler;
+	return n ? 1 / x + x / 2 * (log_half * i - sum / 2) : sum - log_half * i;
 }
 
 double special_k0e(double x)
@@ -196,7 +196,7 @@ double special_k0e(double x)
 	return x > 0 && x < 1 ? exp(x) * k_near_0(0, x) : scaled_k(0, x);
 }
 
-/* At infinity TensorFlow has no values; below 0 it has those of Y at 0. */
+/* As in TensorFlow, NaN at infinity, and Y below 0 is Y at 0. */
 double special_j0(double x)
 {
 	return isinf(x) ? NAN : j0(x);

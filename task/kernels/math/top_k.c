@@ -23,10 +23,10 @@ struct ranking {
 	int64_t n, k;
 	int32_t *best;          /* top_k_rows: k positions of each row */
 	_Atomic bool no_memory; /* top_k_rows: to sort a row */
-	void *out;              /* k elements of each row, or element k in falling order */
+	void *out;              /* k elements of each row, or element k in descending order */
 };
 
-/* A heap of positions has the one of the lowest rank first; of equal elements the last one. */
+/* The heap holds positions, the one of the lowest rank first; of equal elements the last one. */
 #define RANKING(T, ...)                                                                            \
 	static inline bool above_##T(T x, T y)                                                     \
 	{                                                                                          \
@@ -38,14 +38,14 @@ struct ranking {
 	}                                                                                          \
 	static void sift_down_##T(const T *x, int32_t *heap, int64_t n, int64_t at)                \
 	{                                                                                          \
-		const int32_t moved = heap[at];                                                    \
+		const int32_t position = heap[at];                                                 \
 		for (int64_t child; (child = 2 * at + 1) < n; at = child) {                        \
 			child += child + 1 < n && before_##T(x, heap[child], heap[child + 1]);     \
-			if (!before_##T(x, moved, heap[child]))                                    \
+			if (!before_##T(x, position, heap[child]))                                 \
 				break;                                                             \
 			heap[at] = heap[child];                                                    \
 		}                                                                                  \
-		heap[at] = moved;                                                                  \
+		heap[at] = position;                                                               \
 	}                                                                                          \
 	static void top_k_##T(const T *x, int64_t n, int32_t *heap, int64_t k)                     \
 	{                                                                                          \
@@ -67,7 +67,7 @@ struct ranking {
 	{                                                                                          \
 		return above_##T(a->x, b->x) || (a->at < b->at && !above_##T(b->x, a->x));         \
 	}                                                                                          \
-	/* Puts k positions in falling order: sorts runs by insertion and merges them without      \
+	/* Sorts k positions in descending order: sorts runs by insertion and merges them without  \
 	 * branches.  `items` has room for 2 * k. */                                               \
 	static void sort_positions_##T(const T *x, int32_t *best, int64_t k,                       \
 				       struct item_##T *items)                                     \
@@ -101,7 +101,7 @@ struct ranking {
 		for (int64_t i = 0; i < k; i++)                                                    \
 			best[i] = from[i].at;                                                      \
 	}                                                                                          \
-	/* Element k in falling order, by quickselect; pivots are drawn. */                        \
+	/* Element k in descending order, by quickselect with pseudo-random pivots. */             \
 	static T nth_element_##T(T *x, int64_t n, int64_t k)                                       \
 	{                                                                                          \
 		uint64_t random = 1;                                                               \
@@ -227,7 +227,7 @@ static int top_k(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Exact, as TensorFlow's on a CPU; the other forms have no kernel there. */
+/* Exact, as in TensorFlow on a CPU, which has no kernel for other attributes either. */
 static int approx_top_k(struct kernel_call *c, struct mu_err *err)
 {
 	if (!args_attr_bool(c->node, "is_max_k", true) ||
@@ -236,7 +236,7 @@ static int approx_top_k(struct kernel_call *c, struct mu_err *err)
 	return top_k(c, err);
 }
 
-/* Element n of each row in rising order; in falling order when `reverse`. */
+/* Element n of each row in ascending order; in descending order if `reverse`. */
 static int nth_element(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);

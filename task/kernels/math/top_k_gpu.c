@@ -38,7 +38,7 @@ static int in_top_k_gpu(struct kernel_call *c, struct mu_err *err)
 	return gpu_run_rows(kernel_gpu(c), "in_top_k", MU_FLOAT, a.rows, &a, err);
 }
 
-/* The output of indices is int32, but is in GPU memory. */
+/* The output of indices is in GPU memory, although it is int32. */
 static const struct device_kernel rows[] = {
     GPU_ROW("TopK TopKV2", top_k_gpu, "T", GPU_NUM, .host_in = 1 << 1, .device_out = 1 << 1),
     GPU_ROW("InTopK InTopKV2", in_top_k_gpu, NULL, 0, .host_in = 1 << 2, .device_in = 1 << 1),
