@@ -5,14 +5,15 @@
 
 #include "task/kernels/engine/variant.h"
 
-/* Old ops name a resource by two strings. A reference to them is a variable of its own. */
+/* Old ops identify a resource by two strings, container and name. A reference output is a new
+ * variable with these strings. */
 static int output_strings(struct kernel_call *c, bool is_ref, const char *container,
 			  const char *name, struct mu_err *err)
 {
-	struct mu_shape two = mu_shape_vec(2);
+	struct mu_shape strings_shape = mu_shape_vec(2);
 	struct mu_tensor t;
 
-	MU_RETURN_IF_ERROR(mu_tensor_new(&t, MU_STRING, &two, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&t, MU_STRING, &strings_shape, err));
 	mu_string_set(&MU_DATA(struct mu_string, &t)[0], container, strlen(container));
 	mu_string_set(&MU_DATA(struct mu_string, &t)[1], name, strlen(name));
 	if (!is_ref) {
@@ -85,11 +86,11 @@ static const struct mu_object_type owned_resource_type = {.name = "resource",
 
 int handle_make_owned(struct kernel_call *c, struct resource *r, struct mu_err *err)
 {
-	static _Atomic unsigned long long n_made;
+	static _Atomic unsigned long long next_id;
 	struct owned_resource *owned = MU_NEW(struct owned_resource);
 
 	r->container = mu_xstrdup("Anonymous");
-	r->name = mu_xasprintf("Resource-%llu", atomic_fetch_add(&n_made, 1));
+	r->name = mu_xasprintf("Resource-%llu", atomic_fetch_add(&next_id, 1));
 	mu_object_init(&owned->object, &owned_resource_type);
 	owned->resource = r;
 	int rc = resource_handle_out(c, 0, r->container, r->name, r->type->name, err);

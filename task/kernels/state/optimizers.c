@@ -75,7 +75,7 @@ int optimizer_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 	return 0;
 }
 
-bool optimizer_counts(const struct optimizer *o, unsigned scalar, enum mu_dtype t)
+bool optimizer_scalar_is_step(const struct optimizer *o, unsigned scalar, enum mu_dtype t)
 {
 	return t == MU_INT64 && strcmp(o->scalars[scalar], "global_step") == 0;
 }
@@ -99,7 +99,8 @@ int optimizer_flag(const struct mu_node *n, const struct optimizer *o)
 	}
 }
 
-/* The scalars whose sign sparse FTRL and ProximalAdagrad check, and TensorFlow's names of them. */
+/* The scalars whose sign sparse FTRL and ProximalAdagrad check, and their names in TensorFlow's
+ * messages. */
 static const struct signed_scalar {
 	const char *name, *text, *required;
 } signed_scalars[] = {
@@ -115,13 +116,13 @@ static bool has_sign(double v, const char *required)
 	return required[0] == 'p' ? v > 0 : strcmp(required, "non-negative") == 0 ? v >= 0 : v <= 0;
 }
 
-static int check_sign(const struct optimizer_plan *p, const char *scalar, double v, bool by_lr,
-		      struct mu_err *err)
+static int check_sign(const struct optimizer_plan *p, const char *scalar, double v,
+		      bool multiplies_by_lr, struct mu_err *err)
 {
 	if (!(p->a->kind == OPTIMIZER_FTRL && p->indices >= 0) &&
 	    p->a->kind != OPTIMIZER_PROX_ADAGRAD)
 		return 0;
-	if (v == 0 && by_lr && strcmp(scalar, "lr") == 0)
+	if (v == 0 && multiplies_by_lr && strcmp(scalar, "lr") == 0)
 		return 0; /* "linear" is not divided by it */
 	for (unsigned i = 0; i < MU_COUNT(signed_scalars); i++) {
 		const struct signed_scalar *s = &signed_scalars[i];
@@ -134,21 +135,21 @@ static int check_sign(const struct optimizer_plan *p, const char *scalar, double
 int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *p, enum mu_dtype t,
 		      double *k, struct mu_err *err)
 {
-	double given[OPTIMIZER_SCALARS] = {0};
+	double values[OPTIMIZER_SCALARS] = {0};
 	const int flag = optimizer_flag(c->node, p->a);
 
 	for (unsigned i = 0; i < OPTIMIZER_SCALARS && p->a->scalars[i]; i++) {
 		const struct mu_tensor *s = kernel_in(c, (unsigned)p->scalar[i]);
-		bool counts = optimizer_counts(p->a, i, s->dtype);
-		if ((s->dtype != t && !counts) || s->shape.rank)
+		bool is_step = optimizer_scalar_is_step(p->a, i, s->dtype);
+		if ((s->dtype != t && !is_step) || s->shape.rank)
 			return mu_invalid(err, "%s is not a scalar: %s", p->a->scalars[i],
 					  mu_shape_str(&s->shape));
-		convert(MU_DOUBLE, &given[i], s->dtype, s->data, 1);
+		convert(MU_DOUBLE, &values[i], s->dtype, s->data, 1);
 
-		MU_RETURN_IF_ERROR(check_sign(p, p->a->scalars[i], given[i],
+		MU_RETURN_IF_ERROR(check_sign(p, p->a->scalars[i], values[i],
 					      p->a->kind == OPTIMIZER_FTRL && flag, err));
 	}
-	constants[p->a->kind](k, given, flag);
+	constants[p->a->kind](k, values, flag);
 	return 0;
 }
 

@@ -17,20 +17,20 @@ struct optimizer {
 };
 struct optimizer_plan {
 	const struct optimizer *a;
-	int grad, indices; /* input numbers; indices -1: dense */
+	int grad, indices; /* input indices; indices -1: a dense gradient */
 	int scalar[OPTIMIZER_SCALARS];
 };
-/* A struct optimizer_plan as the node's state. */
+/* Makes a struct optimizer_plan the node's state. */
 int optimizer_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 		      struct mu_err *err);
-/* True if this scalar is a number of steps, which is an int64. */
-bool optimizer_counts(const struct optimizer *o, unsigned scalar, enum mu_dtype t);
-/* The node's attributes that change the formula, as optimizer_constants.h wants them. */
+/* True if this scalar is the step, which is an int64. */
+bool optimizer_scalar_is_step(const struct optimizer *o, unsigned scalar, enum mu_dtype t);
+/* The node's attributes that change the formula, encoded for optimizer_constants.h. */
 int optimizer_flag(const struct mu_node *n, const struct optimizer *o);
-/* The scalar inputs, in host memory, as k. */
+/* Computes the constants k from the scalar inputs, which are in host memory. */
 int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *p, enum mu_dtype t,
 		      double *k, struct mu_err *err);
-/* Types and shapes of variable, slots and gradient. */
+/* Checks types and shapes of variable, slots and gradient. */
 int optimizer_check(const struct variables *vs, const struct mu_tensor *grad, struct mu_err *err);
 
 #endif

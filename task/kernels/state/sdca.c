@@ -2,10 +2,11 @@
 /* Stochastic dual coordinate ascent for linear models (Shalev-Shwartz and Zhang, 2013; several
  * partitions as in Ma et al., "Adding vs. averaging in distributed primal-dual optimization").
  *
- * Each example has a dual variable.  A step visits the examples in random order, moves the dual
- * variable of each to its optimum while the others stay, and adds the example's features to the
- * changes of the weights.  `adaptive`, with which TensorFlow visits examples with a large loss more
- * often, has no effect; num_inner_iterations has none in TensorFlow either. */
+ * Each example has a dual variable.  A step visits the examples in random order.  It sets the dual
+ * variable of each example to the optimum for fixed others, and adds the example's features to the
+ * changes of the weights.  The attribute adaptive, with which TensorFlow visits examples with a
+ * large loss more often, has no effect.  num_inner_iterations has no effect in TensorFlow either.
+ */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -24,14 +25,13 @@ enum { STATE_SIZE = 4 }; /* of an example: dual variable, primal loss, dual loss
 
 struct example {
 	double label, weight, dual, prediction, norm;
-	double scale; /* partitions * norm * weight: how much a change of `dual` moves the
-			 prediction */
+	double scale; /* partitions * norm * weight: d prediction / d dual */
 };
 
 struct loss {
 	const char *name;
-	bool (*read_label)(double *label); /* false: not allowed */
-	const char *labels;                /* the allowed ones, for the error */
+	bool (*read_label)(double *label); /* returns false for a label that is not allowed */
+	const char *labels;                /* text of the error about the allowed labels */
 	double (*new_dual)(const struct example *e);
 	double (*primal)(double label, double prediction);
 	double (*dual)(double label, double dual);
@@ -78,7 +78,7 @@ static double clip_dual(double label, double dual)
 
 static double hinge_new_dual(const struct example *e)
 {
-	if (!(e->scale > 0)) /* no change moves the prediction */
+	if (!(e->scale > 0)) /* no change of `dual` changes the prediction */
 		return e->dual;
 	return clip_dual(e->label, e->dual + (e->label - e->prediction) / e->scale);
 }
@@ -185,35 +185,36 @@ static const struct loss losses[] = {
 
 /* ---- features ---- */
 
-/* One group: row i of a dense group has `width` values; a sparse one has entries first[i] to
- * first[i + 1]. */
+/* A feature group.  Row i of a dense group has `width` values; row i of a sparse group has entries
+ * first[i] to first[i + 1]. */
 struct features {
-	int64_t width;        /* 0: sparse */
-	const float *values;  /* NULL: all 1 */
-	int64_t *first, *at;  /* of a sparse group; at: an entry's weight */
-	const float *weights; /* when the step began */
+	int64_t width;              /* 0: sparse */
+	const float *values;        /* NULL: all 1 */
+	int64_t *first, *weight_at; /* sparse; weight_at: the index of each entry's weight */
+	const float *weights;       /* before the step */
 	float *changes;
 };
 
 struct sdca {
 	struct kernel_call *c;
 	const struct loss *loss;
-	unsigned n_sparse, n_valued, n_dense;
+	unsigned n_sparse, n_with_values, n_dense;
 	int64_t n, partitions;
 	double l2, shrinkage;
 	struct features *groups; /* n_sparse + n_dense */
 	struct mu_arena arena;
 };
 
-static int read_sparse(struct sdca *s, unsigned g, struct mu_map *places, struct mu_err *err)
+static int read_sparse(struct sdca *s, unsigned g, struct mu_map *weight_indices,
+		       struct mu_err *err)
 {
-	unsigned behind = 2 * s->n_sparse + s->n_valued + s->n_dense + 2;
+	unsigned ids_at = 2 * s->n_sparse + s->n_with_values + s->n_dense + 2;
 	const struct mu_tensor *example = kernel_in(s->c, g),
 			       *id = kernel_in(s->c, s->n_sparse + g);
-	const struct mu_tensor *ids = kernel_in(s->c, behind + g);
-	const struct mu_tensor *weights = kernel_in(s->c, behind + s->n_sparse + g);
+	const struct mu_tensor *ids = kernel_in(s->c, ids_at + g);
+	const struct mu_tensor *weights = kernel_in(s->c, ids_at + s->n_sparse + g);
 	const struct mu_tensor *values =
-	    g < s->n_valued ? kernel_in(s->c, 2 * s->n_sparse + g) : NULL;
+	    g < s->n_with_values ? kernel_in(s->c, 2 * s->n_sparse + g) : NULL;
 	int64_t n = example->shape.count, last = 0;
 	struct features *f = &s->groups[g];
 
@@ -227,9 +228,9 @@ static int read_sparse(struct sdca *s, unsigned g, struct mu_map *places, struct
 	f->values = values ? values->data : NULL;
 	f->weights = weights->data;
 	f->first = mu_arena_zalloc(&s->arena, ((size_t)s->n + 1) * sizeof *f->first);
-	f->at = mu_arena_alloc(&s->arena, ((size_t)n + 1) * sizeof *f->at);
+	f->weight_at = mu_arena_alloc(&s->arena, ((size_t)n + 1) * sizeof *f->weight_at);
 	for (int64_t i = 0; i < ids->shape.count; i++)
-		mu_map_put_n(places, &MU_DATA(int64_t, ids)[i], sizeof(int64_t),
+		mu_map_put_n(weight_indices, &MU_DATA(int64_t, ids)[i], sizeof(int64_t),
 			     (void *)(uintptr_t)(i + 1));
 	int64_t *used_by =
 	    mu_arena_zalloc(&s->arena, ((size_t)ids->shape.count + 1) * sizeof *used_by);
@@ -242,17 +243,17 @@ static int read_sparse(struct sdca *s, unsigned g, struct mu_map *places, struct
 					  g, (long long)k, (long long)last, (long long)s->n);
 		last = k;
 		f->first[k + 1] = i + 1;
-		f->at[i] = (int64_t)(uintptr_t)mu_map_get_n(places, &MU_DATA(int64_t, id)[i],
-							    sizeof(int64_t)) -
-			   1;
-		if (f->at[i] < 0)
+		f->weight_at[i] = (int64_t)(uintptr_t)mu_map_get_n(
+				      weight_indices, &MU_DATA(int64_t, id)[i], sizeof(int64_t)) -
+				  1;
+		if (f->weight_at[i] < 0)
 			return mu_invalid(err,
 					  "Found sparse feature indices out of valid range: %lld",
 					  (long long)MU_DATA(int64_t, id)[i]);
-		if (used_by[f->at[i]] == k + 1)
+		if (used_by[f->weight_at[i]] == k + 1)
 			return mu_invalid(err, "Duplicate feature index %lld of example %lld",
 					  (long long)MU_DATA(int64_t, id)[i], (long long)k);
-		used_by[f->at[i]] = k + 1;
+		used_by[f->weight_at[i]] = k + 1;
 	}
 	for (int64_t k = 0; k < s->n; k++)
 		if (f->first[k + 1] < f->first[k])
@@ -262,7 +263,7 @@ static int read_sparse(struct sdca *s, unsigned g, struct mu_map *places, struct
 
 static int read_dense(struct sdca *s, unsigned g, struct mu_err *err)
 {
-	const struct mu_tensor *x = kernel_in(s->c, 2 * s->n_sparse + s->n_valued + g);
+	const struct mu_tensor *x = kernel_in(s->c, 2 * s->n_sparse + s->n_with_values + g);
 	const struct mu_tensor *w = kernel_in(s->c, s->c->n_in - 1 - s->n_dense + g);
 	struct features *f = &s->groups[s->n_sparse + g];
 
@@ -282,10 +283,10 @@ static int read_groups(struct sdca *s, struct mu_err *err)
 {
 	s->groups = mu_arena_zalloc(&s->arena, (s->n_sparse + s->n_dense + 1) * sizeof *s->groups);
 	for (unsigned g = 0; g < s->n_sparse; g++) {
-		struct mu_map places;
-		mu_map_init(&places);
-		int rc = read_sparse(s, g, &places, err);
-		mu_map_fini(&places);
+		struct mu_map weight_indices;
+		mu_map_init(&weight_indices);
+		int rc = read_sparse(s, g, &weight_indices, err);
+		mu_map_fini(&weight_indices);
 		if (rc)
 			return rc;
 	}
@@ -296,9 +297,9 @@ static int read_groups(struct sdca *s, struct mu_err *err)
 
 /* ---- a step ---- */
 
-static double shrink(double w, double by)
+static double shrink(double w, double amount)
 {
-	double rest = fabs(w) - by;
+	double rest = fabs(w) - amount;
 
 	return copysign(rest < 0 ? 0 : rest, w); /* NaN stays NaN */
 }
@@ -311,7 +312,7 @@ static void features_range(const struct features *f, int64_t i, int64_t *from, i
 
 static int64_t weight_of(const struct features *f, int64_t entry)
 {
-	return f->first ? f->at[entry] : entry % f->width;
+	return f->first ? f->weight_at[entry] : entry % f->width;
 }
 
 static double value_of(const struct features *f, int64_t entry)
@@ -319,19 +320,19 @@ static double value_of(const struct features *f, int64_t entry)
 	return f->values ? f->values[entry] : 1;
 }
 
-/* before: the prediction without this step's changes. */
-static void predict(const struct sdca *s, int64_t i, struct example *e, double *before)
+/* old_prediction: the prediction without this step's changes. */
+static void predict(const struct sdca *s, int64_t i, struct example *e, double *old_prediction)
 {
 	int64_t from, to;
 
-	e->prediction = e->norm = *before = 0;
+	e->prediction = e->norm = *old_prediction = 0;
 	for (unsigned g = 0; g < s->n_sparse + s->n_dense; g++) {
 		const struct features *f = &s->groups[g];
 		features_range(f, i, &from, &to);
 		for (int64_t k = from; k < to; k++) {
 			double x = value_of(f, k), w = f->weights[weight_of(f, k)];
 			double change = (double)f->changes[weight_of(f, k)];
-			*before += x * shrink(w, s->shrinkage);
+			*old_prediction += x * shrink(w, s->shrinkage);
 			e->prediction +=
 			    x * shrink(w + change * (double)s->partitions, s->shrinkage);
 			e->norm += x * x;
@@ -341,7 +342,7 @@ static void predict(const struct sdca *s, int64_t i, struct example *e, double *
 	e->scale = (double)s->partitions * e->norm * e->weight;
 }
 
-static void add_to_weights(const struct sdca *s, int64_t i, double by)
+static void add_to_weights(const struct sdca *s, int64_t i, double factor)
 {
 	int64_t from, to;
 
@@ -349,33 +350,33 @@ static void add_to_weights(const struct sdca *s, int64_t i, double by)
 		struct features *f = &s->groups[g];
 		features_range(f, i, &from, &to);
 		for (int64_t k = from; k < to; k++)
-			f->changes[weight_of(f, k)] += (float)(value_of(f, k) * by);
+			f->changes[weight_of(f, k)] += (float)(value_of(f, k) * factor);
 	}
 }
 
-static int visit(const struct sdca *s, int64_t i, float *state, struct mu_err *err)
+static int visit_example(const struct sdca *s, int64_t i, float *state, struct mu_err *err)
 {
-	unsigned at = 2 * s->n_sparse + s->n_valued + s->n_dense;
+	unsigned at = 2 * s->n_sparse + s->n_with_values + s->n_dense;
 	struct example e = {.weight = MU_DATA(float, kernel_in(s->c, at))[i],
 			    .label = MU_DATA(float, kernel_in(s->c, at + 1))[i],
 			    .dual = state[0]};
 	float label = (float)e.label;
-	double before, dual;
+	double old_prediction, dual;
 
 	if (!s->loss->read_label(&e.label))
 		return mu_invalid(err, "%s Found example with label: %g", s->loss->labels,
 				  (double)label);
-	predict(s, i, &e, &before);
+	predict(s, i, &e, &old_prediction);
 	dual = s->loss->new_dual(&e);
 	add_to_weights(s, i, (dual - e.dual) * e.weight / s->l2);
 	state[0] = (float)dual;
-	state[1] = (float)(s->loss->primal(e.label, before) * e.weight);
+	state[1] = (float)(s->loss->primal(e.label, old_prediction) * e.weight);
 	state[2] = (float)(s->loss->dual(e.label, e.dual) * e.weight);
 	state[3] = (float)e.weight;
 	return 0;
 }
 
-static int make_changes(struct sdca *s, struct mu_err *err)
+static int new_changes(struct sdca *s, struct mu_err *err)
 {
 	for (unsigned g = 0; g < s->n_sparse + s->n_dense; g++) {
 		const struct mu_tensor *w =
@@ -403,20 +404,20 @@ static int run_step(struct sdca *s, struct mu_err *err)
 	struct mu_tensor *state;
 
 	MU_RETURN_IF_ERROR(read_groups(s, err));
-	MU_RETURN_IF_ERROR(make_changes(s, err));
+	MU_RETURN_IF_ERROR(new_changes(s, err));
 	MU_RETURN_IF_ERROR(kernel_out(s->c, 0, MU_FLOAT, &old->shape, &state, err));
 	elems_copy(MU_FLOAT, state->data, 0, old->data, 0, old->shape.count);
 	int64_t *order = mu_arena_alloc(&s->arena, ((size_t)s->n + 1) * sizeof *order);
 	shuffle(order, s->n);
 	for (int64_t i = 0; i < s->n; i++)
 		MU_RETURN_IF_ERROR(
-		    visit(s, order[i], MU_DATA(float, state) + order[i] * STATE_SIZE, err));
+		    visit_example(s, order[i], MU_DATA(float, state) + order[i] * STATE_SIZE, err));
 	return 0;
 }
 
 static int check_examples(const struct sdca *s, struct mu_err *err)
 {
-	unsigned at = 2 * s->n_sparse + s->n_valued + s->n_dense;
+	unsigned at = 2 * s->n_sparse + s->n_with_values + s->n_dense;
 	const struct mu_shape *weights = &kernel_in(s->c, at)->shape;
 	const struct mu_shape *labels = &kernel_in(s->c, at + 1)->shape;
 	const struct mu_shape *state = &kernel_in(s->c, s->c->n_in - 1)->shape;
@@ -435,7 +436,7 @@ static int sdca(struct kernel_call *c, struct mu_err *err)
 	const char *name = args_attr_string(c->node, "loss_type", "");
 	struct sdca s = {.c = c,
 			 .n_sparse = (unsigned)args_attr_int(c->node, "num_sparse_features", 0),
-			 .n_valued =
+			 .n_with_values =
 			     (unsigned)args_attr_int(c->node, "num_sparse_features_with_values", 0),
 			 .n_dense = (unsigned)args_attr_int(c->node, "num_dense_features", 0),
 			 .partitions = args_attr_int(c->node, "num_loss_partitions", 1),
@@ -448,8 +449,8 @@ static int sdca(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "Unsupported loss type: %s", name);
 	if (!(s.l2 > 0))
 		return mu_invalid(err, "l2 must be positive, got %g", s.l2);
-	if (s.n_valued > s.n_sparse)
-		return mu_invalid(err, "%u sparse groups with values, of %u", s.n_valued,
+	if (s.n_with_values > s.n_sparse)
+		return mu_invalid(err, "%u sparse groups with values, of %u", s.n_with_values,
 				  s.n_sparse);
 	s.shrinkage = (double)args_attr_float(c->node, "l1", 0) / s.l2;
 	MU_RETURN_IF_ERROR(check_examples(&s, err));
@@ -460,11 +461,11 @@ static int sdca(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* ---- beside it ---- */
+/* ---- SdcaShrinkL1, SdcaFprint ---- */
 
 static int sdca_shrink(struct kernel_call *c, struct mu_err *err)
 {
-	double by =
+	double amount =
 	    (double)args_attr_float(c->node, "l1", 0) / (double)args_attr_float(c->node, "l2", 0);
 
 	for (unsigned i = 0; i < c->n_in; i++) {
@@ -474,7 +475,7 @@ static int sdca_shrink(struct kernel_call *c, struct mu_err *err)
 		pthread_mutex_lock(&v->lock);
 		int rc = variable_exclusive(v, &w, err);
 		for (int64_t k = 0; !rc && k < w->shape.count; k++)
-			MU_DATA(float, w)[k] = (float)shrink((double)MU_DATA(float, w)[k], by);
+			MU_DATA(float, w)[k] = (float)shrink((double)MU_DATA(float, w)[k], amount);
 		pthread_mutex_unlock(&v->lock);
 		if (rc)
 			return rc;

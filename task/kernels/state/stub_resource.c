@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resources without content. One is TensorFlow's test resource for naming, creation and removal.
- * The others are inputs that dataset ops require although the dataset itself keeps seeds or
- * elements, or threads that the task's pool takes the place of. */
+ * The others are seed generators, caches and thread pools, which dataset ops require as inputs.
+ * The datasets hold their seeds and elements themselves, and run on the task's thread pool. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/state/handles.h"

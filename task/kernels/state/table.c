@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lookup tables: keys of any plain type or strings to values of any type.
  *
- * One form serves all: a map from a key's bytes to a row number, and the rows in one tensor.
- * HashTable is filled once (its initializer may run again with the same content). MutableHashTable
- * may be written at any time, and MutableHashTableOfTensors has rows of several elements. A dense
- * table reserves two keys, with which TensorFlow marks empty and deleted buckets. It is exported as
- * TensorFlow's buckets, because TensorFlow's import takes them as they are.
+ * All tables have one representation: a map from a key's bytes to a row number, and an array of
+ * rows. HashTable is filled once (its initializer may run again with the same content).
+ * MutableHashTable may be written at any time, and MutableHashTableOfTensors has rows of several
+ * elements. A dense table reserves two keys, with which TensorFlow marks empty and deleted buckets.
+ * It is exported as TensorFlow's buckets, because TensorFlow's import expects this layout.
  *
- * All ops of the file read or write this one form, which no header shows: it is one file. */
+ * All ops in this file access this representation, which is private to the file. */
 #include <string.h>
 
 #include "lib/base/map.h"
@@ -25,16 +25,16 @@ struct table {
 	enum mu_dtype key, value;
 	struct mu_shape key_shape; /* more than one element only in a dense table */
 	struct mu_pshape row_shape;
-	bool is_mutable, filled;
-	struct mu_tensor own[2]; /* reserved keys of a dense table; unset: none */
-	int64_t n_buckets;       /* that TensorFlow would have: a power of 2 */
+	bool is_mutable, is_filled;
+	struct mu_tensor reserved[2]; /* empty and deleted key of a dense table, or unset */
+	int64_t n_buckets;            /* of TensorFlow's table: a power of 2 */
 	float max_load;
-	int64_t row; /* elements in a row */
+	int64_t row_size; /* elements in a row */
 	struct mu_map rows;
-	void *values; /* cap rows of row elements */
+	void *values; /* cap rows of row_size elements */
 	int64_t n, cap;
-	int64_t *spare; /* rows that were removed */
-	int64_t n_spare;
+	int64_t *free_rows; /* removed rows */
+	int64_t n_free_rows;
 };
 
 static void table_free(struct resource *r)
@@ -42,12 +42,12 @@ static void table_free(struct resource *r)
 	struct table *t = MU_CONTAINER(r, struct table, base);
 
 	if (t->value == MU_STRING)
-		elems_zero(MU_STRING, t->values, 0, t->cap * t->row);
+		elems_zero(MU_STRING, t->values, 0, t->cap * t->row_size);
 	free(t->values);
-	free(t->spare);
+	free(t->free_rows);
 	mu_map_fini(&t->rows);
-	for (size_t i = 0; i < MU_COUNT(t->own); i++)
-		mu_tensor_unref(&t->own[i]);
+	for (size_t i = 0; i < MU_COUNT(t->reserved); i++)
+		mu_tensor_unref(&t->reserved[i]);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
@@ -57,7 +57,7 @@ static size_t table_bytes(struct resource *r)
 	struct table *t = MU_CONTAINER(r, struct table, base);
 
 	pthread_mutex_lock(&t->lock);
-	size_t bytes = (size_t)(t->cap * t->row) * elems_size(t->value);
+	size_t bytes = (size_t)(t->cap * t->row_size) * elems_size(t->value);
 	pthread_mutex_unlock(&t->lock);
 	return bytes;
 }
@@ -73,8 +73,8 @@ static struct resource *table_create(void *arg, struct mu_err *err)
 	resource_init(&t->base, &table_type);
 	pthread_mutex_init(&t->lock, NULL);
 	mu_map_init(&t->rows);
-	for (size_t i = 0; i < MU_COUNT(t->own); i++)
-		t->own[i] = mu_tensor_ref(&t->own[i]);
+	for (size_t i = 0; i < MU_COUNT(t->reserved); i++)
+		t->reserved[i] = mu_tensor_ref(&t->reserved[i]);
 	return &t->base;
 }
 
@@ -91,7 +91,7 @@ static int64_t count_keys(const struct table *t, const struct mu_tensor *keys)
 	return t->key_shape.count ? keys->shape.count / t->key_shape.count : 0;
 }
 
-/* Splits the shape of keys into the dimensions before a key's own, which remain in *s. */
+/* Removes the dimensions of a single key from the shape *s of keys. */
 static int cut_key_shape(const struct table *t, struct mu_shape *s, struct mu_err *err)
 {
 	int n = s->rank - t->key_shape.rank;
@@ -122,7 +122,7 @@ static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu
 			    "Empty and deleted keys must have same shape, got shapes: "
 			    "%s and %s",
 			    mu_shape_str(&spec->key_shape), mu_shape_str(&kernel_in(c, i)->shape));
-		spec->own[i] = *kernel_in(c, i);
+		spec->reserved[i] = *kernel_in(c, i);
 	}
 	if (spec->key_shape.rank > 1 || !spec->key_shape.count)
 		return mu_invalid(err, "Empty key must be a scalar or a vector, got shape %s",
@@ -131,8 +131,8 @@ static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "dense tables of strings have keys of one element, not of shape %s",
 			       mu_shape_str(&spec->key_shape));
-	if (c->n_in > 1 &&
-	    mu_span_eq(table_key_of(spec, &spec->own[0], 0), table_key_of(spec, &spec->own[1], 0)))
+	if (c->n_in > 1 && mu_span_eq(table_key_of(spec, &spec->reserved[0], 0),
+				      table_key_of(spec, &spec->reserved[1], 0)))
 		return mu_invalid(err, "Empty and deleted keys cannot be equal");
 	if (spec->n_buckets < 4 || (spec->n_buckets & (spec->n_buckets - 1)))
 		return mu_invalid(
@@ -151,7 +151,7 @@ static int table_make(struct kernel_call *c, struct mu_err *err)
 			     .value = args_attr_type(c->node, "value_dtype", MU_INT64),
 			     .is_mutable = strstr(c->node->op, "Mutable") != NULL,
 			     .key_shape = mu_shape_scalar(),
-			     .row = 1};
+			     .row_size = 1};
 	struct resource *r;
 	int rc = 0;
 
@@ -159,8 +159,8 @@ static int table_make(struct kernel_call *c, struct mu_err *err)
 		spec.row_shape = *shape->shape;
 	for (int d = 0; d < spec.row_shape.rank; d++)
 		if (spec.row_shape.dim[d] < 0 ||
-		    __builtin_mul_overflow(spec.row, spec.row_shape.dim[d], &spec.row) ||
-		    spec.row > 1 << 28)
+		    __builtin_mul_overflow(spec.row_size, spec.row_shape.dim[d], &spec.row_size) ||
+		    spec.row_size > 1 << 28)
 			return mu_invalid(err,
 					  "Default value must be a fully defined shape, not %s",
 					  mu_pshape_str(&spec.row_shape));
@@ -204,23 +204,23 @@ static void table_release(struct table **t)
 
 /* ---- rows ---- */
 
-/* A key is none of the table's own. */
+/* Checks that a key is not a reserved key of the table. */
 static int check_key(const struct table *t, const struct mu_tensor *keys, int64_t i,
 		     struct mu_err *err)
 {
-	static const char *const what[] = {"empty_key", "deleted_key"};
+	static const char *const names[] = {"empty_key", "deleted_key"};
 
-	for (size_t k = 0; k < MU_COUNT(what); k++)
-		if (mu_tensor_is_set(&t->own[k]) &&
-		    mu_span_eq(table_key_of(t, keys, i), table_key_of(t, &t->own[k], 0)))
+	for (size_t k = 0; k < MU_COUNT(names); k++)
+		if (mu_tensor_is_set(&t->reserved[k]) &&
+		    mu_span_eq(table_key_of(t, keys, i), table_key_of(t, &t->reserved[k], 0)))
 			return mu_invalid(err, "Using the %s as a table key is not allowed",
-					  what[k]);
+					  names[k]);
 	return 0;
 }
 
 static int check_keys(const struct table *t, const struct mu_tensor *keys, struct mu_err *err)
 {
-	for (int64_t i = 0; mu_tensor_is_set(&t->own[0]) && i < count_keys(t, keys); i++)
+	for (int64_t i = 0; mu_tensor_is_set(&t->reserved[0]) && i < count_keys(t, keys); i++)
 		MU_RETURN_IF_ERROR(check_key(t, keys, i, err));
 	return 0;
 }
@@ -235,16 +235,16 @@ static int table_grow(struct table *t, struct mu_err *err)
 {
 	int64_t cap = t->cap ? 2 * t->cap : 16;
 	size_t size = elems_size(t->value), bytes;
-	void *more = NULL;
+	void *new_values = NULL;
 
-	if (!__builtin_mul_overflow((size_t)cap, (size_t)t->row * size, &bytes))
-		more = realloc(t->values, bytes + 1);
-	if (!more)
+	if (!__builtin_mul_overflow((size_t)cap, (size_t)t->row_size * size, &bytes))
+		new_values = realloc(t->values, bytes + 1);
+	if (!new_values)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a table of %lld rows",
 			       (long long)cap);
-	t->values = more;
-	memset((char *)more + (size_t)(t->cap * t->row) * size, 0,
-	       (size_t)((cap - t->cap) * t->row) * size);
+	t->values = new_values;
+	memset((char *)new_values + (size_t)(t->cap * t->row_size) * size, 0,
+	       (size_t)((cap - t->cap) * t->row_size) * size);
 	t->cap = cap;
 	return 0;
 }
@@ -255,8 +255,8 @@ static int store(struct table *t, struct mu_span key, const struct mu_tensor *va
 	int64_t at = table_find(t, key);
 
 	if (at < 0) {
-		if (t->n_spare) {
-			at = t->spare[--t->n_spare];
+		if (t->n_free_rows) {
+			at = t->free_rows[--t->n_free_rows];
 		} else {
 			if (t->n == t->cap)
 				MU_RETURN_IF_ERROR(table_grow(t, err));
@@ -264,7 +264,8 @@ static int store(struct table *t, struct mu_span key, const struct mu_tensor *va
 		}
 		mu_map_put_n(&t->rows, key.data, key.len, (void *)(uintptr_t)(at + 1));
 	}
-	elems_copy(t->value, t->values, at * t->row, values->data, i * t->row, t->row);
+	elems_copy(t->value, t->values, at * t->row_size, values->data, i * t->row_size,
+		   t->row_size);
 	return 0;
 }
 
@@ -297,7 +298,7 @@ static int store_all(struct table *t, const struct mu_tensor *keys, const struct
 
 static bool same_value(const struct table *t, int64_t at, const struct mu_tensor *values, int64_t i)
 {
-	size_t size = elems_size(t->value) * (size_t)t->row;
+	size_t size = elems_size(t->value) * (size_t)t->row_size;
 
 	if (t->value == MU_STRING) {
 		const struct mu_string *s = &((const struct mu_string *)t->values)[at];
@@ -310,15 +311,15 @@ static bool same_value(const struct table *t, int64_t at, const struct mu_tensor
 static int fail_different_value(const struct table *t, int64_t at, const struct mu_tensor *keys,
 				const struct mu_tensor *values, int64_t i, struct mu_err *err)
 {
-	struct mu_tensor all = {.dtype = t->value, .data = t->values};
+	struct mu_tensor table_values = {.dtype = t->value, .data = t->values};
 	MU_AUTO_BUF b = {0};
 
 	mu_buf_puts(&b, "HashTable has different value for same key. Key ");
 	tensor_text_element(&b, keys, i);
 	mu_buf_puts(&b, " has ");
-	tensor_text_element(&b, &all, at * t->row);
+	tensor_text_element(&b, &table_values, at * t->row_size);
 	mu_buf_puts(&b, " and trying to add value ");
-	tensor_text_element(&b, values, i * t->row);
+	tensor_text_element(&b, values, i * t->row_size);
 	return mu_fail(err, MU_FAILED_PRECONDITION, "%.900s", b.data);
 }
 
@@ -337,11 +338,11 @@ static int store_new(struct table *t, const struct mu_tensor *keys, const struct
 
 static bool is_complete(const struct table *t)
 {
-	return t->filled && !t->is_mutable;
+	return t->is_filled && !t->is_mutable;
 }
 
-/* Fills a table once.  A second time the table keeps its content, and as in TensorFlow the number
- * of keys must be that of its entries. */
+/* Fills an immutable table once.  Later calls leave its content unchanged and, as in TensorFlow,
+ * only check that the number of keys equals the number of its entries. */
 static int fill_once(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
 		     struct mu_err *err)
 {
@@ -351,7 +352,7 @@ static int fill_once(struct table *t, const struct mu_tensor *keys, const struct
 			   : mu_fail(err, MU_FAILED_PRECONDITION,
 				     "Table was already initialized with different data.");
 	MU_RETURN_IF_ERROR(store_new(t, keys, values, err));
-	t->filled = true;
+	t->is_filled = true;
 	return 0;
 }
 
@@ -374,9 +375,9 @@ int table_add_pairs(const struct kernel_call *c, const struct mu_tensor *keys,
 		return mu_invalid(err, "Conflicting key/value dtypes %s->%s with %s->%s for table",
 				  mu_dtype_name(t->key), mu_dtype_name(t->value),
 				  mu_dtype_name(keys->dtype), mu_dtype_name(values->dtype));
-	if (values->shape.count != count_keys(t, keys) * t->row)
+	if (values->shape.count != count_keys(t, keys) * t->row_size)
 		return mu_invalid(err, "Expected %lld values for keys of shape %s, got %s",
-				  (long long)(count_keys(t, keys) * t->row),
+				  (long long)(count_keys(t, keys) * t->row_size),
 				  mu_shape_str(&keys->shape), mu_shape_str(&values->shape));
 	MU_RETURN_IF_ERROR(check_keys(t, keys, err));
 	return t->is_mutable ? store_all(t, keys, values, err) : store_new(t, keys, values, err);
@@ -387,7 +388,7 @@ int table_set_filled(const struct kernel_call *c, struct mu_err *err)
 	LOCKED_TABLE *t = NULL;
 
 	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
-	t->filled = true;
+	t->is_filled = true;
 	return 0;
 }
 
@@ -407,7 +408,7 @@ static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
 	LOCKED_TABLE *t = NULL;
 
 	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
-	if (t->row != 1)
+	if (t->row_size != 1)
 		return mu_invalid(err, "a text file gives one value a key");
 	MU_RETURN_IF_ERROR(vocabulary_pairs(c, t->key, t->value, &keys, &values, err));
 	return is_complete(t) ? 0 : fill_once(t, &keys, &values, err);
@@ -437,7 +438,7 @@ static int insert(struct kernel_call *c, struct mu_err *err)
 	if (!t->is_mutable)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "the table %s is filled by its initializer only", t->base.name);
-	if (mu_tensor_is_set(&t->own[0])) /* TensorFlow counts keys that the table has, too */
+	if (mu_tensor_is_set(&t->reserved[0])) /* TensorFlow also counts existing keys */
 		MU_RETURN_IF_ERROR(reserve_buckets(
 		    t, (int64_t)t->rows.count + count_keys(t, kernel_in(c, 1)), err));
 	return store_all(t, kernel_in(c, 1), kernel_in(c, 2), err);
@@ -447,20 +448,20 @@ static void table_clear(struct table *t)
 {
 	mu_map_fini(&t->rows);
 	mu_map_init(&t->rows);
-	t->n = t->n_spare = 0;
+	t->n = t->n_free_rows = 0;
 }
 
-/* Free buckets have the empty key. */
+/* Imports buckets in TensorFlow's layout.  Free buckets have the empty key. */
 static int import_buckets(struct kernel_call *c, struct table *t, struct mu_err *err)
 {
 	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
-	struct mu_err own;
+	struct mu_err ignored_err;
 
 	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
 	MU_RETURN_IF_ERROR(args_type(c, 2, t->value, err));
 	int64_t n = count_keys(t, keys);
-	if (values->shape.count / (t->row ? t->row : 1) != n || values->shape.count != n * t->row ||
-	    keys->shape.count != n * t->key_shape.count)
+	if (values->shape.count / (t->row_size ? t->row_size : 1) != n ||
+	    values->shape.count != n * t->row_size || keys->shape.count != n * t->key_shape.count)
 		return mu_invalid(err, "Expected shape %s + %s for value, got %s",
 				  mu_shape_str(&keys->shape), mu_pshape_str(&t->row_shape),
 				  mu_shape_str(&values->shape));
@@ -468,7 +469,7 @@ static int import_buckets(struct kernel_call *c, struct table *t, struct mu_err 
 	for (t->n_buckets = 4; t->n_buckets < n; t->n_buckets *= 2)
 		;
 	for (int64_t i = 0; i < n; i++)
-		if (!check_key(t, keys, i, &own))
+		if (!check_key(t, keys, i, &ignored_err))
 			MU_RETURN_IF_ERROR(store(t, table_key_of(t, keys, i), values, i, err));
 	return 0;
 }
@@ -478,7 +479,7 @@ static int import(struct kernel_call *c, struct mu_err *err)
 	LOCKED_TABLE *t = NULL;
 
 	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
-	if (mu_tensor_is_set(&t->own[0]))
+	if (mu_tensor_is_set(&t->reserved[0]))
 		return import_buckets(c, t, err);
 	MU_RETURN_IF_ERROR(check_pair(c, t, err));
 	if (!t->is_mutable) /* an initializer of TensorFlow 1.15 */
@@ -503,13 +504,14 @@ static int remove_keys(struct kernel_call *c, struct mu_err *err)
 		if (at < 0)
 			continue;
 		mu_map_del_n(&t->rows, key.data, key.len);
-		t->spare = mu_xrealloc(t->spare, (size_t)(t->n_spare + 1) * sizeof *t->spare);
-		t->spare[t->n_spare++] = at;
+		t->free_rows =
+		    mu_xrealloc(t->free_rows, (size_t)(t->n_free_rows + 1) * sizeof *t->free_rows);
+		t->free_rows[t->n_free_rows++] = at;
 	}
 	return 0;
 }
 
-/* ---- reading ---- */
+/* ---- lookup and export ---- */
 
 static int lookup(struct kernel_call *c, struct mu_err *err)
 {
@@ -519,26 +521,27 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
 	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
 	MU_RETURN_IF_ERROR(args_type(c, 2, t->value, err));
-	const struct mu_tensor *keys = kernel_in(c, 1), *other = kernel_in(c, 2);
+	const struct mu_tensor *keys = kernel_in(c, 1), *defaults = kernel_in(c, 2);
 	struct mu_shape shape = keys->shape;
 	MU_RETURN_IF_ERROR(cut_key_shape(t, &shape, err));
 	MU_RETURN_IF_ERROR(check_keys(t, keys, err));
-	if (!t->is_mutable && !t->filled)
+	if (!t->is_mutable && !t->is_filled)
 		return mu_fail(err, MU_FAILED_PRECONDITION, "Table not initialized.");
 	MU_RETURN_IF_ERROR(mu_shape_append(&shape, t->row_shape.rank, t->row_shape.dim, err));
-	/* One default, or one for each key.  As in TensorFlow, a dense table uses the first. */
-	bool by_key = mu_shape_eq(&other->shape, &shape);
-	if (other->shape.count != t->row && !by_key)
+	/* One default, or one for each key; as in TensorFlow, a dense table uses the first. */
+	bool has_default_per_key = mu_shape_eq(&defaults->shape, &shape);
+	if (defaults->shape.count != t->row_size && !has_default_per_key)
 		return mu_invalid(err, "Expected shape %s for default value, got %s",
-				  mu_pshape_str(&t->row_shape), mu_shape_str(&other->shape));
-	by_key &= !mu_tensor_is_set(&t->own[0]);
+				  mu_pshape_str(&t->row_shape), mu_shape_str(&defaults->shape));
+	has_default_per_key &= !mu_tensor_is_set(&t->reserved[0]);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->value, &shape, &out, err));
 	for (int64_t i = 0; i < count_keys(t, keys); i++) {
 		int64_t at = table_find(t, table_key_of(t, keys, i));
-		const void *from = at < 0 ? other->data : t->values;
+		const void *from = at < 0 ? defaults->data : t->values;
 		if (at < 0)
-			at = by_key ? i : 0;
-		elems_copy(t->value, out->data, i * t->row, from, at * t->row, t->row);
+			at = has_default_per_key ? i : 0;
+		elems_copy(t->value, out->data, i * t->row_size, from, at * t->row_size,
+			   t->row_size);
 	}
 	return 0;
 }
@@ -548,7 +551,7 @@ static int table_size_of(struct kernel_call *c, struct mu_err *err)
 	LOCKED_TABLE *t = NULL;
 
 	MU_RETURN_IF_ERROR(table_find_and_lock(c, &t, err));
-	int64_t count = t->filled || t->is_mutable ? (int64_t)t->rows.count : 0;
+	int64_t count = t->is_filled || t->is_mutable ? (int64_t)t->rows.count : 0;
 	return kernel_out_value(c, 0, MU_INT64, &count, err);
 }
 
@@ -559,8 +562,8 @@ static void export_row(const struct table *t, const struct mu_map_slot *s, struc
 		mu_string_set(&MU_DATA(struct mu_string, keys)[at], s->key, s->len);
 	else
 		memcpy((char *)keys->data + (size_t)at * s->len, s->key, s->len);
-	elems_copy(t->value, values->data, at * t->row, t->values,
-		   ((int64_t)(uintptr_t)s->value - 1) * t->row, t->row);
+	elems_copy(t->value, values->data, at * t->row_size, t->values,
+		   ((int64_t)(uintptr_t)s->value - 1) * t->row_size, t->row_size);
 }
 
 /* TensorFlow's hash, which selects the first bucket for a key. */
@@ -575,7 +578,7 @@ static uint64_t bucket_hash(const struct table *t, const char *key, size_t len)
 		size_t n = size < 8 ? size : 8;
 		int64_t e = 0;
 		memcpy((char *)&e + 8 - n, key + at, n);
-		uint64_t part = (uint64_t)(e >> (64 - 8 * n)); /* with its sign */
+		uint64_t part = (uint64_t)(e >> (64 - 8 * n)); /* sign-extended */
 		hash = len == size
 			   ? part
 			   : hash ^ (part + 0x9e3779b97f4a7800u + (hash << 10) + (hash >> 4));
@@ -591,22 +594,22 @@ static int export_buckets(struct kernel_call *c, struct table *t, struct mu_err 
 	int64_t n = t->n_buckets, key_size = t->key_shape.count;
 	struct mu_shape ks = mu_shape_vec(n), vs = ks;
 	MU_RETURN_IF_ERROR(mu_shape_push(&ks, key_size, err));
-	MU_RETURN_IF_ERROR(mu_shape_push(&vs, t->row, err));
+	MU_RETURN_IF_ERROR(mu_shape_push(&vs, t->row_size, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t->key, &ks, &keys, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, t->value, &vs, &values, err));
-	MU_AUTO_FREE bool *taken = mu_xcalloc((size_t)n, sizeof *taken);
+	MU_AUTO_FREE bool *is_used = mu_xcalloc((size_t)n, sizeof *is_used);
 	mu_map_each (&t->rows, s) {
 		int64_t at = (int64_t)(bucket_hash(t, s->key, s->len) & (uint64_t)(n - 1));
-		for (int64_t probe = 1; taken[at]; probe++)
+		for (int64_t probe = 1; is_used[at]; probe++)
 			at = (at + probe) & (n - 1);
-		taken[at] = true;
+		is_used[at] = true;
 		export_row(t, s, keys, values, at);
 	}
 	for (int64_t i = 0; i < n; i++) {
-		if (taken[i])
+		if (is_used[i])
 			continue;
-		elems_copy(t->key, keys->data, i * key_size, t->own[0].data, 0, key_size);
-		elems_zero(t->value, values->data, i * t->row, t->row);
+		elems_copy(t->key, keys->data, i * key_size, t->reserved[0].data, 0, key_size);
+		elems_zero(t->value, values->data, i * t->row_size, t->row_size);
 	}
 	return 0;
 }
@@ -622,7 +625,7 @@ static int export(struct kernel_call *c, struct mu_err *err)
 	    args_attr_type(c->node, "Tvalues", MU_DT_INVALID) != t->value)
 		return mu_invalid(err, "the table has keys of %s and values of %s",
 				  mu_dtype_name(t->key), mu_dtype_name(t->value));
-	if (mu_tensor_is_set(&t->own[0]))
+	if (mu_tensor_is_set(&t->reserved[0]))
 		return export_buckets(c, t, err);
 	struct mu_shape ks = mu_shape_vec((int64_t)t->rows.count), vs = ks;
 	MU_RETURN_IF_ERROR(mu_shape_append(&vs, t->row_shape.rank, t->row_shape.dim, err));

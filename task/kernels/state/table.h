@@ -5,7 +5,7 @@
 
 #include "task/runtime/kernel.h"
 
-/* Sets *out to whether the table of input 0 is initialized. */
+/* Sets *out to true if the table of input 0 is initialized. */
 int table_is_filled(const struct kernel_call *c, bool *out, struct mu_err *err);
 /* Adds keys and values, of as many elements, to the table of input 0. */
 int table_add_pairs(const struct kernel_call *c, const struct mu_tensor *keys,

@@ -7,17 +7,17 @@
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/state/optimizers.h"
 
-/* Fewer elements than two grains take no longer than waking a thread does. */
+/* Waking a thread takes as long as updating two grains of elements. */
 enum { GRAIN = 64 * 1024, BLOCK = 256 };
 
-/* A run of elements: of the variable, its slots (NULL: none) and the gradient. */
+/* A run of elements of the variable, its slots (NULL: none) and the gradient. */
 struct run {
 	void *at[VARIABLES_MAX];
 	const void *grad;
 	int64_t n;
 };
 
-/* ---- the engine ---- */
+/* ---- updates ---- */
 
 static struct run run_at(const struct variables *vs, const struct mu_tensor *grad, int64_t var_at,
 			 int64_t grad_at, int64_t n)
@@ -30,7 +30,7 @@ static struct run run_at(const struct variables *vs, const struct mu_tensor *gra
 	return r;
 }
 
-/* The same in floats: widened, updated, narrowed. */
+/* Updates 16-bit floats: converts them to float, updates them, and converts them back. */
 static void update_narrow(enum mu_dtype type, enum optimizer_kind kind, unsigned slots,
 			  const struct run *r, const double *k)
 {

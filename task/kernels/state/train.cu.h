@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizers' steps, one element a thread, of a whole variable or of some of its rows; the same
+/* Optimizer updates, one element a thread, of a whole variable or of some of its rows; the same
  * formulas as on the CPU (engine/loops/optimizers.def). */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/index.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizer updates on a GPU, of whole variables and of some rows: a kernel for each algorithm,
- * which reads the scalars where they lie. */
+/* Optimizer updates on a GPU, of whole variables and of some rows: one kernel for each
+ * algorithm, which reads the scalars from GPU memory. */
 #include <stdio.h>
 
 #include "task/kernels/array/rows.h"
@@ -28,13 +28,13 @@ static int find_scalars(const struct kernel_call *c, const struct optimizer_plan
 {
 	for (; a->scalars < OPTIMIZER_SCALARS && p->a->scalars[a->scalars]; a->scalars++) {
 		const struct mu_tensor *t = kernel_in(c, (unsigned)p->scalar[a->scalars]);
-		bool counts = optimizer_counts(p->a, (unsigned)a->scalars, t->dtype);
-		if ((t->dtype != kernel_in(c, (unsigned)p->grad)->dtype && !counts) ||
+		bool is_step = optimizer_scalar_is_step(p->a, (unsigned)a->scalars, t->dtype);
+		if ((t->dtype != kernel_in(c, (unsigned)p->grad)->dtype && !is_step) ||
 		    t->shape.rank)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is not a scalar: %s",
 				       p->a->scalars[a->scalars], mu_shape_str(&t->shape));
 		a->scalar[a->scalars] = gpu_address(t);
-		if (counts)
+		if (is_step)
 			a->counter = a->scalars + 1;
 	}
 	return 0;
@@ -59,7 +59,7 @@ static int apply_rows_gpu(struct kernel_call *c, const struct mu_tensor *var, st
 {
 	const struct optimizer_plan *p = c->state;
 	const struct mu_tensor *indices = kernel_in(c, (unsigned)p->indices);
-	struct update_rows_args all = {.u = *a};
+	struct update_rows_args rows_args = {.u = *a};
 	GPU_RUNS_AUTO runs = {0};
 	int64_t row;
 
@@ -68,8 +68,8 @@ static int apply_rows_gpu(struct kernel_call *c, const struct mu_tensor *var, st
 	if (!a->n)
 		return 0;
 	MU_RETURN_IF_ERROR(gpu_runs_make(c, indices, indices->shape.count, &var->shape, 1, row,
-					 &runs, &all.by, err));
-	return train_gpu_run(c, "_rows", a->n, &all, sizeof all, err);
+					 &runs, &rows_args.by, err));
+	return train_gpu_run(c, "_rows", a->n, &rows_args, sizeof rows_args, err);
 }
 
 static int train_gpu_apply(struct kernel_call *c, struct mu_err *err)
@@ -94,7 +94,7 @@ static int train_gpu_apply(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* indices: 1 << the input of the indices, which are on the GPU in both of their types; 0: none. */
+/* indices: bit mask of the input with the indices, which are on the GPU as int32, too; 0: none. */
 #define ROW(names, indices)                                                                        \
 	{                                                                                          \
 		.k = {names, .run = train_gpu_apply, .prepare = optimizer_prepare},                \

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables: making, reading, assigning; by reference and by handle. */
+/* Creation, reading and assignment of variables, by reference and by handle. */
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/state/variables.h"
 
-struct wanted {
+struct variable_spec {
 	const struct resource_type *type;
 	enum mu_dtype dtype;
 	struct mu_pshape shape;
 };
 
-static struct resource *make_variable(void *arg, struct mu_err *err)
+static struct resource *create_variable(void *arg, struct mu_err *err)
 {
-	const struct wanted *w = arg;
+	const struct variable_spec *w = arg;
 	struct resource *r = &variable_new(w->dtype, &w->shape)->base;
 
 	r->type = w->type;
 	return r;
 }
 
-static int find_or_make(const struct kernel_call *c, const char *container, const char *name,
-			struct wanted *w, struct variable **out, struct mu_err *err)
+static int find_or_create(const struct kernel_call *c, const char *container, const char *name,
+			  struct variable_spec *w, struct variable **out, struct mu_err *err)
 {
 	struct resource *r;
 	int rc = 0;
 
 	MU_RETURN_IF_ERROR(resources_find_or_create(c->runtime->resources, container, name, w->type,
-						    make_variable, w, &r, err));
+						    create_variable, w, &r, err));
 	struct variable *v = MU_CONTAINER(r, struct variable, base);
 	if (v->dtype != w->dtype) {
 		rc = mu_invalid(err,
@@ -40,8 +40,8 @@ static int find_or_make(const struct kernel_call *c, const char *container, cons
 	return 0;
 }
 
-static int read_wanted(const struct kernel_call *c, const struct resource_type *type,
-		       struct wanted *w, struct mu_err *err)
+static int read_variable_spec(const struct kernel_call *c, const struct resource_type *type,
+			      struct variable_spec *w, struct mu_err *err)
 {
 	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
 
@@ -53,13 +53,13 @@ static int read_wanted(const struct kernel_call *c, const struct resource_type *
 
 /* ---- reference variables ---- */
 
-static int output_variable(struct kernel_call *c, struct wanted *w, struct mu_err *err)
+static int output_variable(struct kernel_call *c, struct variable_spec *w, struct mu_err *err)
 {
 	MU_AUTO_BUF buf = {0};
 	struct variable *v;
 
 	MU_RETURN_IF_ERROR(
-	    find_or_make(c, resource_container(c, &buf), resource_name(c), w, &v, err));
+	    find_or_create(c, resource_container(c, &buf), resource_name(c), w, &v, err));
 	kernel_out_ref(c, 0, v);
 	variable_put(v);
 	return 0;
@@ -67,24 +67,24 @@ static int output_variable(struct kernel_call *c, struct wanted *w, struct mu_er
 
 static int variable_v2(struct kernel_call *c, struct mu_err *err)
 {
-	struct wanted w;
+	struct variable_spec w;
 
-	MU_RETURN_IF_ERROR(read_wanted(c, &reference_variable_type, &w, err));
+	MU_RETURN_IF_ERROR(read_variable_spec(c, &reference_variable_type, &w, err));
 	return output_variable(c, &w, err);
 }
 
 /* The old Variable op writes "unknown" as the shape of rank 0. */
 static int variable_v1(struct kernel_call *c, struct mu_err *err)
 {
-	struct wanted w;
-	int rc = read_wanted(c, &reference_variable_type, &w, err);
+	struct variable_spec w;
+	int rc = read_variable_spec(c, &reference_variable_type, &w, err);
 
 	if (w.shape.rank == 0)
 		w.shape.rank = -1;
 	return rc ? rc : output_variable(c, &w, err);
 }
 
-static bool initialised(struct variable *v)
+static bool has_value(struct variable *v)
 {
 	pthread_mutex_lock(&v->lock);
 	bool is = mu_tensor_is_set(&v->value);
@@ -97,10 +97,10 @@ static int put_bool(struct kernel_call *c, bool b, struct mu_err *err)
 	return kernel_out_value(c, 0, MU_BOOL, &b, err);
 }
 
-KERNEL_RUN(is_variable_initialized, put_bool(c, c->in[0].ref &&initialised(c->in[0].ref), err))
+KERNEL_RUN(is_variable_initialized, put_bool(c, c->in[0].ref &&has_value(c->in[0].ref), err))
 
-/* Copies t into the memory of v, if readers of v share it: they must see the change, as
- * value_to_update in variables.c says.  Returns false if the variable needs another buffer. */
+/* Copies t into the buffer of v if readers of v share it, because they must see the change: see
+ * value_to_update in variables.c.  Returns false if the variable needs another buffer. */
 static bool assign_in_place(struct variable *v, const struct mu_tensor *t)
 {
 	bool in_place;
@@ -144,19 +144,19 @@ static int assign(struct kernel_call *c, struct mu_err *err)
 		variable_forward(c);
 		return 0;
 	}
-	/* Updates write into the buffer, so nothing else (a constant, say) may share it. */
-	struct mu_tensor own;
-	if (mu_tensor_is_own(t) || t->buf->device) { /* on a GPU updates see to that themselves */
-		own = mu_tensor_ref(t);
+	/* Updates write into the buffer, so nothing else, such as a constant, may share it. */
+	struct mu_tensor new_value;
+	if (mu_tensor_is_own(t) || t->buf->device) { /* on a GPU, updates ensure this */
+		new_value = mu_tensor_ref(t);
 	} else {
-		MU_RETURN_IF_ERROR(mu_tensor_copy(&own, t, err));
+		MU_RETURN_IF_ERROR(mu_tensor_copy(&new_value, t, err));
 	}
-	variable_assign(v, own);
+	variable_assign(v, new_value);
 	variable_forward(c);
 	return 0;
 }
 
-/* ---- by handle ---- */
+/* ---- resource variables ---- */
 
 static int var_handle(struct kernel_call *c, struct mu_err *err)
 {
@@ -183,14 +183,14 @@ static int read_variable(struct kernel_call *c, struct mu_err *err)
 static int var_is_initialized(struct kernel_call *c, struct mu_err *err)
 {
 	struct variable *v;
-	struct mu_err absent;
-	int rc = variable_in(c, 0, &v, &absent);
+	struct mu_err lookup_err;
+	int rc = variable_in(c, 0, &v, &lookup_err);
 
 	if (rc == -MU_NOT_FOUND)
 		return put_bool(c, false, err);
 	if (rc)
-		return mu_fail(err, absent.code, "%s", absent.msg);
-	bool is = initialised(v);
+		return mu_fail(err, lookup_err.code, "%s", lookup_err.msg);
+	bool is = has_value(v);
 	variable_put(v);
 	return put_bool(c, is, err);
 }
@@ -199,21 +199,23 @@ static int assign_variable(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 1);
 	const struct mu_handle *h;
-	struct wanted w = {&variable_type, t->dtype, {.rank = -1}};
+	struct variable_spec w = {&variable_type, t->dtype, {.rank = -1}};
 	struct variable *v;
 	int rc = 0;
 
 	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
-	MU_RETURN_IF_ERROR(find_or_make(c, h->container ? h->container : "", h->name, &w, &v, err));
-	if (args_attr_bool(c->node, "validate_shape", false) && initialised(v)) {
-		struct mu_tensor now;
-		if (!(rc = variable_read(v, &now, err))) {
-			if (!mu_shape_eq(&now.shape, &t->shape))
+	MU_RETURN_IF_ERROR(
+	    find_or_create(c, h->container ? h->container : "", h->name, &w, &v, err));
+	if (args_attr_bool(c->node, "validate_shape", false) && has_value(v)) {
+		struct mu_tensor old_value;
+		if (!(rc = variable_read(v, &old_value, err))) {
+			if (!mu_shape_eq(&old_value.shape, &t->shape))
 				rc = mu_invalid(err,
 						"Trying to assign to variable with tensor with "
 						"wrong shape. Expected %s got %s",
-						mu_shape_str(&now.shape), mu_shape_str(&t->shape));
-			mu_tensor_unref(&now);
+						mu_shape_str(&old_value.shape),
+						mu_shape_str(&t->shape));
+			mu_tensor_unref(&old_value);
 		}
 	}
 	if (!rc)
@@ -244,15 +246,16 @@ static int variable_shape(struct kernel_call *c, struct mu_err *err)
 
 static int destroy_resource(struct kernel_call *c, struct mu_err *err)
 {
-	bool may_be_absent = args_attr_bool(c->node, "ignore_lookup_error", true);
+	bool ignore_lookup_error = args_attr_bool(c->node, "ignore_lookup_error", true);
 	const struct mu_handle *h;
 
 	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
 	if (h->owned) /* deleted with its last handle */
 		return 0;
-	int rc = resources_remove(c->runtime->resources, h->container ? h->container : "", h->name,
-				  h->type_name ? h->type_name : "", may_be_absent ? NULL : err);
-	return may_be_absent ? 0 : rc;
+	int rc =
+	    resources_remove(c->runtime->resources, h->container ? h->container : "", h->name,
+			     h->type_name ? h->type_name : "", ignore_lookup_error ? NULL : err);
+	return ignore_lookup_error ? 0 : rc;
 }
 
 /* ---- ZeroInitializer, ZeroVarInitializer ---- */
@@ -262,7 +265,7 @@ static int assign_zeros(struct variable *v, struct mu_err *err)
 	struct mu_shape shape;
 	struct mu_tensor zeros;
 
-	if (initialised(v))
+	if (has_value(v))
 		return mu_invalid(err, "input is already initialized");
 	if (v->shape.rank < 0)
 		return mu_invalid(err, "the shape of variable %s is unknown",
@@ -287,11 +290,12 @@ static int zero_var_initializer(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_handle *h;
 	struct variable *v;
-	struct wanted w;
+	struct variable_spec w;
 
-	MU_RETURN_IF_ERROR(read_wanted(c, &variable_type, &w, err));
+	MU_RETURN_IF_ERROR(read_variable_spec(c, &variable_type, &w, err));
 	MU_RETURN_IF_ERROR(resource_handle_in(c, 0, &h, err));
-	MU_RETURN_IF_ERROR(find_or_make(c, h->container ? h->container : "", h->name, &w, &v, err));
+	MU_RETURN_IF_ERROR(
+	    find_or_create(c, h->container ? h->container : "", h->name, &w, &v, err));
 	int rc = assign_zeros(v, err);
 	variable_put(v);
 	if (!rc)
@@ -299,7 +303,7 @@ static int zero_var_initializer(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* ---- += and -=, both kinds ---- */
+/* ---- AssignAdd, AssignSub, counters: both kinds of variables ---- */
 
 static int variable_accumulate(struct kernel_call *c, enum binary_op op, struct mu_err *err)
 {
@@ -323,11 +327,11 @@ static int variable_accumulate(struct kernel_call *c, enum binary_op op, struct 
 KERNEL_RUN(assign_add, variable_accumulate(c, BIN_AddV2, err))
 KERNEL_RUN(assign_sub, variable_accumulate(c, BIN_Sub, err))
 
-/* Gives the number held and counts on, until the limit. */
+/* Outputs the counter and increments it; fails at the limit. */
 static int count_up_to(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t limit = args_attr_int(c->node, "limit", 0);
-	struct mu_tensor before;
+	struct mu_tensor old_value;
 	VARIABLES_AUTO vs = {0};
 
 	MU_RETURN_IF_ERROR(variables_lock(c, 1, &vs, err));
@@ -339,12 +343,12 @@ static int count_up_to(struct kernel_call *c, struct mu_err *err)
 				  (long long)limit);
 	if (mu_tensor_int(value, 0) >= limit)
 		return mu_fail(err, MU_OUT_OF_RANGE, "Reached limit of %lld", (long long)limit);
-	MU_RETURN_IF_ERROR(mu_tensor_copy(&before, value, err));
+	MU_RETURN_IF_ERROR(mu_tensor_copy(&old_value, value, err));
 	if (value->dtype == MU_INT64)
 		++*MU_DATA(int64_t, value);
 	else
 		++*MU_DATA(int32_t, value);
-	kernel_out_take(c, 0, before);
+	kernel_out_take(c, 0, old_value);
 	return 0;
 }
 
@@ -373,7 +377,7 @@ static int obtain_next(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* A variable is always copied when it is written, never when it is read. */
+/* No effect: variables are copied on write, never on read. */
 static int disable_copy_on_read(struct kernel_call *c, struct mu_err *err)
 {
 	struct variable *v;

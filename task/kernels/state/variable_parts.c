@@ -20,17 +20,17 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 	if (value->dtype != to->dtype)
 		return mu_invalid(err, "l-value dtype %s does not match r-value dtype %s",
 				  mu_dtype_name(to->dtype), mu_dtype_name(value->dtype));
-	MU_AUTO_TENSOR wide = {0};
+	MU_AUTO_TENSOR filled = {0};
 	const struct mu_tensor *from = value;
 	if (!s.shape.count) { /* an empty slice: nothing is assigned, and the shape of the value
 				 does not matter */
 		variable_forward(c);
 		return 0;
 	}
-	if (!value->shape.rank && s.shape.rank) { /* one value for all of them */
-		MU_RETURN_IF_ERROR(move_scratch(c, value->dtype, &s.shape, &wide, err));
-		MU_RETURN_IF_ERROR(move_fill(&wide, value, err));
-		from = &wide;
+	if (!value->shape.rank && s.shape.rank) { /* a scalar for all elements */
+		MU_RETURN_IF_ERROR(move_scratch(c, value->dtype, &s.shape, &filled, err));
+		MU_RETURN_IF_ERROR(move_fill(&filled, value, err));
+		from = &filled;
 	} else if (!mu_shape_eq(&s.shape, &value->shape)) {
 		return mu_invalid(err,
 				  "shape of value was %s instead of %s: the assigned value does "
@@ -42,7 +42,7 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- TemporaryVariable: named by its op and its iteration, in the step's own container ---- */
+/* ---- TemporaryVariable: in the step's container, named by op, frame and iteration ---- */
 
 static char *temporary_name(const struct kernel_call *c)
 {
@@ -107,7 +107,7 @@ static int destroy_temporary(struct kernel_call *c, struct mu_err *err)
 				variable_type.name, err);
 }
 
-/* A reference handed on. */
+/* Outputs the reference of input 0. */
 static int ref_identity(struct kernel_call *c, struct mu_err *err)
 {
 	if (!c->in[0].ref)

@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-/* Each device has resources of its own, as in TensorFlow: those of CPU:0 are in the container,
- * those of another device within the container, under the name that this returns. */
-static const char *own_container(const struct kernel_call *c)
+/* Returns the name of the node's device within a container; NULL: CPU:0.  As in TensorFlow each
+ * device has separate resources.  Those of CPU:0 are in the container itself, those of another
+ * device in a container of the device's name within it. */
+static const char *device_container(const struct kernel_call *c)
 {
 	const char *device;
 
@@ -17,35 +18,35 @@ static const char *own_container(const struct kernel_call *c)
 
 static const char *device_of(const struct kernel_call *c)
 {
-	return !c->runtime ? "" : own_container(c) ? c->node->device : c->runtime->cpu_name;
+	return !c->runtime ? "" : device_container(c) ? c->node->device : c->runtime->cpu_name;
 }
 
 static const char *container_of_device(const struct kernel_call *c, const char *container,
 				       struct mu_buf *buf)
 {
-	const char *name = own_container(c);
-	char *own;
+	const char *name = device_container(c);
+	char *outer;
 
 	if (!name)
 		return container;
-	own = mu_xstrdup(*container ? container : resources_default(c->runtime->resources));
+	outer = mu_xstrdup(*container ? container : resources_default(c->runtime->resources));
 	mu_buf_clear(buf);
-	mu_buf_printf(buf, "%s%c%s", own, RESOURCES_WITHIN, name);
-	free(own);
+	mu_buf_printf(buf, "%s%c%s", outer, RESOURCES_WITHIN, name);
+	free(outer);
 	return buf->data;
 }
 
 const char *resource_container(const struct kernel_call *c, struct mu_buf *buf)
 {
-	const char *own = args_attr_string(c->node, "container", "");
+	const char *named = args_attr_string(c->node, "container", "");
 	const char *session = c->step ? step_container(c->step) : "";
 
-	if (!*own)
+	if (!*named)
 		return container_of_device(c, session, buf);
 	if (!*session || strcmp(session, resources_default(c->runtime->resources)) == 0)
-		return container_of_device(c, own, buf);
+		return container_of_device(c, named, buf);
 	mu_buf_clear(buf);
-	mu_buf_printf(buf, "%s%c%s", session, RESOURCES_WITHIN, own);
+	mu_buf_printf(buf, "%s%c%s", session, RESOURCES_WITHIN, named);
 	return container_of_device(c, buf->data, buf);
 }
 
@@ -95,20 +96,20 @@ int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_
 	return 0;
 }
 
-/* A value on a GPU is not for the CPU's kernels. */
+/* CPU kernels cannot access a value in GPU memory. */
 static bool is_accessible(const struct kernel_call *c, struct variable *v)
 {
 	if (!c->runtime->devices || c->runtime->kernels->find_device(c->node))
 		return true;
 	pthread_mutex_lock(&v->lock);
-	bool there = mu_tensor_is_set(&v->value) && v->value.buf->device;
+	bool is_on_device = mu_tensor_is_set(&v->value) && v->value.buf->device;
 	pthread_mutex_unlock(&v->lock);
-	return !there;
+	return !is_on_device;
 }
 
 #define MISSING "Resource %s/%s/N10tensorflow3VarE does not exist."
 
-/* The codes are TensorFlow's. */
+/* The error codes are those of TensorFlow. */
 static int fail_missing(const struct kernel_call *c, const struct mu_handle *h, struct mu_err *err)
 {
 	const char *op = c->node->op;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables as kernels meet them: by reference or by handle, the same from here on. */
+/* Access to variables from kernels, by reference or by handle. */
 #ifndef MU_TASK_KERNELS_STATE_VARIABLES_H
 #define MU_TASK_KERNELS_STATE_VARIABLES_H
 
@@ -7,16 +7,16 @@
 #include "task/runtime/resources.h"
 #include "task/runtime/runtime.h"
 
-/* Container and name of a node's shared resource: its attributes, else the session's container
- * and the node's own name.  In a session with state of its own a container that the node names is
- * the session's too; it is put together in buf. */
+/* Container and name of a node's shared resource: its attributes, else the session's container and
+ * the node's name.  In a session with isolated state, the container of the attribute is within that
+ * of the session; buf holds the combined name. */
 const char *resource_container(const struct kernel_call *c, struct mu_buf *buf);
 const char *resource_name(const struct kernel_call *c);
 
-/* Output `o` becomes a handle to (container, name). */
+/* Sets output `o` to a handle to (container, name). */
 int resource_handle_out(struct kernel_call *c, unsigned o, const char *container, const char *name,
 			const char *type_name, struct mu_err *err);
-/* The same, to the resource that the node's attributes name. */
+/* Sets output 0 to a handle to the resource that the node's attributes name. */
 int resource_handle_out_named(struct kernel_call *c, const char *type_name, struct mu_err *err);
 /* Input i as a handle of this task; borrowed. */
 int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_handle **out,
@@ -43,7 +43,7 @@ int variables_lock(const struct kernel_call *c, unsigned n, struct variables *ou
 void variables_unlock(struct variables *vs);
 #define VARIABLES_AUTO __attribute__((cleanup(variables_unlock))) struct variables
 
-/* A reference op gives its first input on as output 0. */
+/* Forwards the reference of input 0 as output 0, for reference ops. */
 static inline void variable_forward(struct kernel_call *c)
 {
 	if (c->n_out && c->in[0].ref)
