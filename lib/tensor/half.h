@@ -31,7 +31,7 @@ static inline float bfloat_to_float(uint16_t h)
 	return bits_float((uint32_t)h << 16);
 }
 
-/* To nearest, ties to even; a NaN stays one. */
+/* Rounds to nearest, ties to even; NaN stays NaN. */
 static inline uint16_t float_to_bfloat(float f)
 {
 	uint32_t u = float_bits(f);

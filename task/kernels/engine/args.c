@@ -98,14 +98,14 @@ void args_put_numbers(struct mu_buf *b, const int64_t *x, int n, const char *sep
 
 void args_put_index(struct mu_buf *b, const struct mu_shape *s, int rank, int64_t at)
 {
-	int64_t place[MU_MAX_RANK];
+	int64_t coordinates[MU_MAX_RANK];
 
 	if (rank < 1)
 		return;
 	for (int d = rank; d-- > 0; at /= s->dim[d])
-		place[d] = at % s->dim[d];
+		coordinates[d] = at % s->dim[d];
 	mu_buf_putc(b, '[');
-	args_put_numbers(b, place, rank, ",");
+	args_put_numbers(b, coordinates, rank, ",");
 	mu_buf_putc(b, ']');
 }
 
@@ -140,39 +140,39 @@ int args_no_kernel(const struct kernel_call *c, enum mu_dtype t, struct mu_err *
 		       mu_dtype_name(t));
 }
 
-int64_t args_attr_int(const struct mu_node *n, const char *name, int64_t otherwise)
+int64_t args_attr_int(const struct mu_node *n, const char *name, int64_t default_value)
 {
 	const struct mu_attr *a = mu_node_attr(n, name);
 
-	return a && a->kind == MU_ATTR_INT ? a->i : otherwise;
+	return a && a->kind == MU_ATTR_INT ? a->i : default_value;
 }
 
-float args_attr_float(const struct mu_node *n, const char *name, float otherwise)
+float args_attr_float(const struct mu_node *n, const char *name, float default_value)
 {
 	const struct mu_attr *a = mu_node_attr(n, name);
 
-	return a && a->kind == MU_ATTR_FLOAT ? a->f : otherwise;
+	return a && a->kind == MU_ATTR_FLOAT ? a->f : default_value;
 }
 
-bool args_attr_bool(const struct mu_node *n, const char *name, bool otherwise)
+bool args_attr_bool(const struct mu_node *n, const char *name, bool default_value)
 {
 	const struct mu_attr *a = mu_node_attr(n, name);
 
-	return a && a->kind == MU_ATTR_BOOL ? a->b : otherwise;
+	return a && a->kind == MU_ATTR_BOOL ? a->b : default_value;
 }
 
-enum mu_dtype args_attr_type(const struct mu_node *n, const char *name, enum mu_dtype otherwise)
+enum mu_dtype args_attr_type(const struct mu_node *n, const char *name, enum mu_dtype default_value)
 {
 	const struct mu_attr *a = mu_node_attr(n, name);
 
-	return a && a->kind == MU_ATTR_TYPE ? a->type : otherwise;
+	return a && a->kind == MU_ATTR_TYPE ? a->type : default_value;
 }
 
-const char *args_attr_string(const struct mu_node *n, const char *name, const char *otherwise)
+const char *args_attr_string(const struct mu_node *n, const char *name, const char *default_value)
 {
 	const struct mu_attr *a = mu_node_attr(n, name);
 
-	return a && a->kind == MU_ATTR_STRING && a->s.data ? a->s.data : otherwise;
+	return a && a->kind == MU_ATTR_STRING && a->s.data ? a->s.data : default_value;
 }
 
 int args_attr_ints(const struct mu_node *n, const char *name, int64_t *out, int max)

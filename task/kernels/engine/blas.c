@@ -6,8 +6,8 @@
  * gotoblas_dynamic_init makes that choice again; builds with kernels for a single processor lack
  * it.
  *
- * The task's compute pool owns the processors, so OpenBLAS keeps to the calling thread: products
- * are cut in product.c. */
+ * The task's compute pool owns the processors, so OpenBLAS runs in the calling thread only:
+ * product.c divides products among threads. */
 #include "task/kernels/engine/blas.h"
 
 #include <cblas.h>
@@ -22,7 +22,7 @@ __attribute__((weak)) void gotoblas_dynamic_init(void);
 __attribute__((weak)) void gotoblas_dynamic_quit(void);
 __attribute__((weak)) int blas_thread_shutdown_(void);
 
-/* The core types of a variant; the first is the one to ask for.  All others are cpu-generic. */
+/* The core types of a variant; blas_select requests the first.  All others are cpu-generic. */
 static const struct {
 	const char *variant, *cores[4];
 } core_types[] = {
@@ -48,12 +48,12 @@ const char *blas_core(void)
 
 static void set_core(const char *core)
 {
-	const char *requested = getenv("OPENBLAS_CORETYPE"), *was = blas_core();
+	const char *requested = getenv("OPENBLAS_CORETYPE"), *previous = blas_core();
 
 	setenv("OPENBLAS_CORETYPE", core, 1);
 	gotoblas_dynamic_quit();
 	gotoblas_dynamic_init();
-	mu_info("kernels", "OpenBLAS core type %s replaces %s (%s%s)", blas_core(), was,
+	mu_info("kernels", "OpenBLAS core type %s replaces %s (%s%s)", blas_core(), previous,
 		requested ? "OPENBLAS_CORETYPE=" : "chosen by OpenBLAS",
 		requested ? requested : "");
 }
@@ -76,7 +76,7 @@ static CBLAS_TRANSPOSE trans_of(const struct product *p, bool trans)
 	return !trans ? CblasNoTrans : p->conjugate ? CblasConjTrans : CblasTrans;
 }
 
-/* struct product as BLAS takes it. */
+/* The arguments of gemm for a struct product. */
 struct gemm {
 	CBLAS_TRANSPOSE trans_a, trans_b;
 	blasint m, n, k, a_line, b_line, c_line;

@@ -37,7 +37,8 @@ void broadcast_view(struct view *v, const struct mu_shape *from, const struct mu
 	}
 }
 
-/* Dimensions from the innermost outward, neighbours joined where both operands allow it. */
+/* Dimensions from the innermost to the outermost; neighbours are merged if the strides of both
+ * operands allow it. */
 struct coalesced_axes {
 	int rank;
 	int64_t dim[MU_MAX_RANK], a_stride[MU_MAX_RANK], b_stride[MU_MAX_RANK];

@@ -14,8 +14,8 @@ struct bfloat {
 	uint16_t bits;
 };
 
-/* A real out of an integer's range is undefined in C; like the processor's own instruction, it
- * becomes the smallest 64-bit number. */
+/* In C the conversion of a real outside of the integer's range is undefined.  Here it gives the
+ * smallest 64-bit integer, as the x86 instruction does. */
 static inline int64_t real_to_int(double v)
 {
 	return v > -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
@@ -53,7 +53,7 @@ static inline int32_t real_to_int32(double v)
 		 : real_to_uint64((double)(v)), default                                            \
 		 : (T)(v))
 
-/* X(name, C type, dtype, how to read one, how to make one) */
+/* X(name, C type, dtype, load, make): load reads an element, make converts to the type */
 #define TYPES(X, A)                                                                                \
 	X(A, f32, float, MU_FLOAT, LOAD_NUM, TO_REAL)                                              \
 	X(A, f64, double, MU_DOUBLE, LOAD_NUM, TO_REAL)                                            \
@@ -68,7 +68,7 @@ static inline int32_t real_to_int32(double v)
 	X(A, b, bool, MU_BOOL, LOAD_NUM, TO_BOOL)                                                  \
 	X(A, h, struct half, MU_HALF, LOAD_HALF, TO_HALF)                                          \
 	X(A, bf, struct bfloat, MU_BFLOAT16, LOAD_BFLOAT, TO_BFLOAT)
-/* The same list again: a macro may not expand inside itself. */
+/* The same list: a macro cannot expand inside itself. */
 #define TYPES2(X, A)                                                                               \
 	X(A, f32, float, MU_FLOAT, LOAD_NUM, TO_REAL)                                              \
 	X(A, f64, double, MU_DOUBLE, LOAD_NUM, TO_REAL)                                            \

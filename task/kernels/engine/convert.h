@@ -7,13 +7,13 @@
 
 #include "lib/tensor/tensor.h"
 
-/* out[i] = (to) in[i] for plain numeric types, bool and the 16-bit floats; false when there is no
- * such conversion. */
+/* out[i] = (to) in[i] for plain numeric types, bool and the 16-bit floats.  Returns false if there
+ * is no such conversion. */
 bool convert(enum mu_dtype to, void *out, enum mu_dtype from, const void *in, int64_t n);
 bool convert_supports(enum mu_dtype to, enum mu_dtype from);
 /* Element i of a tensor of numbers. */
 double convert_element(const struct mu_tensor *t, int64_t i);
-/* The same of a tensor: a reference to it when it is of that type, else new memory. */
+/* Converts a tensor: *out is a reference to `in` if it has this type, else new memory. */
 int convert_tensor(struct mu_tensor *out, enum mu_dtype to, const struct mu_tensor *in,
 		   struct mu_err *err);
 

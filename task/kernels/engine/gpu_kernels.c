@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice between a GPU's kernels and the CPU's. */
+/* The choice between the GPU kernel and the CPU kernel of a node. */
 #include <stdio.h>
 #include <string.h>
 

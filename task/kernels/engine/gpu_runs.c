@@ -27,16 +27,16 @@ int gpu_positions(struct kernel_call *c, const struct mu_tensor *indices, int64_
 				  .n = n,
 				  .depth = depth,
 				  .wide = indices->dtype == MU_INT64};
-	GPU_RUNS_AUTO made = {0};
+	GPU_RUNS_AUTO result = {0};
 
-	MU_RETURN_IF_ERROR(gpu_runs_new(c, n, &made, err));
+	MU_RETURN_IF_ERROR(gpu_runs_new(c, n, &result, err));
 	for (int d = 0; d < depth; d++)
 		a.dim[d] = table->dim[d];
-	a.keys = gpu_address(&made.keys);
-	a.order = gpu_address(&made.order);
+	a.keys = gpu_address(&result.keys);
+	a.order = gpu_address(&result.order);
 	MU_RETURN_IF_ERROR(gpu_run(kernel_gpu(c), "positions", n, &a, err));
-	*out = made;
-	made = (struct gpu_runs){0};
+	*out = result;
+	result = (struct gpu_runs){0};
 	return 0;
 }
 
@@ -46,16 +46,16 @@ static int sort_by_row(struct kernel_call *c, int64_t n, struct gpu_runs *r, str
 	int rc = gpu_runs_new(c, n, &other, err);
 
 	for (int64_t run = 1; run < n && !rc; run *= 2) {
-		struct gpu_runs was = *r;
+		struct gpu_runs previous = *r;
 		struct merge_args a = {gpu_address(&other.keys),
 				       gpu_address(&other.order),
-				       gpu_address(&was.keys),
-				       gpu_address(&was.order),
+				       gpu_address(&previous.keys),
+				       gpu_address(&previous.order),
 				       n,
 				       run};
 		rc = gpu_run(kernel_gpu(c), "merge_runs", n, &a, err);
 		*r = other;
-		other = was;
+		other = previous;
 	}
 	return rc;
 }

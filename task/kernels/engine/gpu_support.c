@@ -45,19 +45,19 @@ static int name_of(char *out, const char *name, enum mu_dtype type, struct mu_er
 int gpu_run_type_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t n,
 		       const void *args, size_t size, struct mu_err *err)
 {
-	char full[NAME_LEN];
+	char full_name[NAME_LEN];
 
-	MU_RETURN_IF_ERROR(name_of(full, name, type, err));
-	return gpu_run_sized(g, full, n, args, size, err);
+	MU_RETURN_IF_ERROR(name_of(full_name, name, type, err));
+	return gpu_run_sized(g, full_name, n, args, size, err);
 }
 
 int gpu_run_width_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t n,
 			const void *args, size_t size, struct mu_err *err)
 {
-	char full[NAME_LEN];
+	char full_name[NAME_LEN];
 
-	snprintf(full, sizeof full, "%s_%zu", name, 8 * mu_dtype_size(type));
-	return gpu_run_sized(g, full, n, args, size, err);
+	snprintf(full_name, sizeof full_name, "%s_%zu", name, 8 * mu_dtype_size(type));
+	return gpu_run_sized(g, full_name, n, args, size, err);
 }
 
 int gpu_run_rows_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t rows,
@@ -65,11 +65,12 @@ int gpu_run_rows_sized(struct gpu *g, const char *name, enum mu_dtype type, int6
 {
 	enum { THREADS = 64, MAX_BLOCKS = 65535 }; /* THREADS: ROW_THREADS of engine/cuda/block.h */
 	const unsigned blocks = rows < MAX_BLOCKS ? (unsigned)rows : MAX_BLOCKS;
-	char full[NAME_LEN];
-	int rc = name_of(full, name, type, err);
+	char full_name[NAME_LEN];
+	int rc = name_of(full_name, name, type, err);
 
-	return rc || !rows ? rc
-			   : launch(g, full, (struct gpu_grid){blocks, THREADS}, args, size, err);
+	return rc || !rows
+		   ? rc
+		   : launch(g, full_name, (struct gpu_grid){blocks, THREADS}, args, size, err);
 }
 
 int gpu_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,

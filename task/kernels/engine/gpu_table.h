@@ -16,7 +16,7 @@
 #define GPU_NUM   (GPU_FLT | GPU_INT)
 #define GPU_EQ    (GPU_NUM | GPU_TYPE(MU_BOOL))
 #define GPU_PLAIN DEVICE_PLAIN /* all types that may be in GPU memory */
-/* Types that are passed on unchanged, also handles and lists, which are in host memory themselves.
+/* Types of ops that forward tensors unchanged: also handles and variants, which are in host memory.
  */
 #define GPU_PASSED (GPU_PLAIN | GPU_TYPE(MU_RESOURCE) | GPU_TYPE(MU_VARIANT))
 
@@ -31,7 +31,7 @@
 		.k = {.op = ops}, .type_attr = attr, .types = set, .same = true, ##__VA_ARGS__     \
 	}
 
-/* The row that runs this node on a GPU; NULL: the CPU's kernel does, in host memory. */
+/* The row that runs this node on a GPU; NULL: the CPU kernel runs it, in host memory. */
 const struct device_kernel *gpu_kernel_find(const struct mu_node *n);
 /* The row of an op, whose types may not include the node's; NULL: none. */
 const struct device_kernel *gpu_kernel_row(const char *op);
@@ -42,7 +42,7 @@ static inline struct gpu *kernel_gpu(const struct kernel_call *c)
 {
 	return (struct gpu *)device_of_node(c->node, c->runtime);
 }
-/* "f32" for MU_FLOAT, …; NULL: no kernel is made for it. */
+/* "f32" for MU_FLOAT, …; NULL: no kernel is compiled for the type. */
 const char *gpu_type_name(enum mu_dtype t);
 
 /* Launches the device function `name` with a grid for n elements; n 0: launches nothing. */
@@ -62,7 +62,8 @@ int gpu_run_rows_sized(struct gpu *g, const char *name, enum mu_dtype type, int6
 	gpu_run_width_sized(g, name, type, n, args, sizeof *(args), err)
 #define gpu_run_rows(g, name, type, rows, args, err)                                               \
 	gpu_run_rows_sized(g, name, type, rows, args, sizeof *(args), err)
-/* Views of the operands of a result of this shape; dimensions are joined where all allow that. */
+/* Sets the strides of the operands of a result of this shape.  Merges dimensions if the strides of
+ * all operands allow that. */
 struct view; /* engine/elems.h */
 void gpu_broadcast(struct broadcast_args *b, const struct mu_shape *to,
 		   const struct view *const *from, int operands);
@@ -76,7 +77,7 @@ int gpu_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct
 	    uint64_t *at, struct mu_err *err);
 int gpu_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
 		  const struct mu_shape *shape, uint64_t *at, struct mu_err *err);
-/* Memory for the call alone. */
+/* Memory of one call. */
 int gpu_scratch(struct kernel_call *c, enum mu_dtype dtype, int64_t count, struct mu_tensor *out,
 		struct mu_err *err);
 

@@ -11,7 +11,7 @@
 
 _Static_assert((int)VIEW_MAX_RANK <= 2 * CUDA_MAX_RANK, "every view has to fit");
 
-/* Without a step the node is being folded, in host memory, on any device. */
+/* A call without a step folds a constant, in host memory. */
 static bool outputs_on_gpu(const struct kernel_call *c, enum mu_dtype t)
 {
 	return mu_dtype_size(t) && c->step && kernel_gpu(c) &&
@@ -50,11 +50,11 @@ int move_scratch(struct kernel_call *c, enum mu_dtype dtype, const struct mu_sha
 }
 
 int move_numbers(struct kernel_call *c, const struct mu_tensor *out,
-		 const struct mu_tensor *numbers, struct mu_tensor *there, struct mu_err *err)
+		 const struct mu_tensor *numbers, struct mu_tensor *copy, struct mu_err *err)
 {
 	struct device *d = device_of_tensor(out);
 
-	return d->ops->copy_in(d, numbers, c->node->name, there, err);
+	return d->ops->copy_in(d, numbers, c->node->name, copy, err);
 }
 
 static int launch_view(struct gpu *g, const char *name, const struct mu_tensor *out,
@@ -98,8 +98,8 @@ int move_fill(const struct mu_tensor *out, const struct mu_tensor *one, struct m
 	struct gpu *g = gpu_of_tensor(out);
 
 	if (g && one) {
-		struct view same = {.rank = 1, .dim = {out->shape.count}, .stride = {0}};
-		return launch_view(g, "view_read", out, one, &same, err);
+		struct view repeated = {.rank = 1, .dim = {out->shape.count}, .stride = {0}};
+		return launch_view(g, "view_read", out, one, &repeated, err);
 	}
 	if (g)
 		return gpu_fill(g, out, 0, err);
@@ -146,7 +146,7 @@ int move_runs(const struct mu_tensor *out, const struct mu_tensor *in, const str
 {
 	struct gpu *g = gpu_of_tensor(out);
 
-	if (!r->run) /* rows may be as many as a dimension can say */
+	if (!r->run) /* the loop over rows could be as long as the largest dimension */
 		return 0;
 	if (g) {
 		size_t size = mu_dtype_size(out->dtype);
@@ -164,49 +164,50 @@ int move_runs(const struct mu_tensor *out, const struct mu_tensor *in, const str
 	return 0;
 }
 
-/* So many parts at a time as a launch can name. */
+/* Launches a kernel for CUDA_MAX_LIST parts at a time. */
 static int parts_launch(struct gpu *g, const struct mu_tensor *whole, const struct mu_tensor *parts,
-			int64_t n, int64_t each, bool cut, struct mu_err *err)
+			int64_t n, int64_t part_size, bool cut, struct mu_err *err)
 {
 	const size_t size = mu_dtype_size(whole->dtype);
 
 	for (int64_t i = 0; i < n;) {
-		struct parts_args a = {.whole = gpu_address(whole) + (size_t)(i * each) * size,
-				       .each = each,
+		struct parts_args a = {.whole = gpu_address(whole) + (size_t)(i * part_size) * size,
+				       .each = part_size,
 				       .cut = cut};
 		int count = 0;
 		for (; i < n && count < CUDA_MAX_LIST; i++)
 			a.part[count++] = gpu_address(&parts[i]);
-		a.n = count * each;
+		a.n = count * part_size;
 		MU_RETURN_IF_ERROR(gpu_run_width(g, "parts", whole->dtype, a.n, &a, err));
 	}
 	return 0;
 }
 
-int move_join(const struct mu_tensor *whole, const struct mu_tensor *parts, int64_t n, int64_t each,
-	      struct mu_err *err)
+int move_join(const struct mu_tensor *whole, const struct mu_tensor *parts, int64_t n,
+	      int64_t part_size, struct mu_err *err)
 {
 	struct gpu *g = gpu_of_tensor(whole);
 
 	if (g)
-		return parts_launch(g, whole, parts, n, each, false, err);
+		return parts_launch(g, whole, parts, n, part_size, false, err);
 	for (int64_t i = 0; i < n; i++)
 		if (mu_tensor_is_set(&parts[i]))
-			elems_copy(whole->dtype, whole->data, i * each, parts[i].data, 0, each);
+			elems_copy(whole->dtype, whole->data, i * part_size, parts[i].data, 0,
+				   part_size);
 		else
-			elems_zero(whole->dtype, whole->data, i * each, each);
+			elems_zero(whole->dtype, whole->data, i * part_size, part_size);
 	return 0;
 }
 
-int move_cut(const struct mu_tensor *parts, int64_t n, int64_t each, const struct mu_tensor *whole,
-	     struct mu_err *err)
+int move_cut(const struct mu_tensor *parts, int64_t n, int64_t part_size,
+	     const struct mu_tensor *whole, struct mu_err *err)
 {
 	struct gpu *g = gpu_of_tensor(whole);
 
 	if (g)
-		return parts_launch(g, whole, parts, n, each, true, err);
+		return parts_launch(g, whole, parts, n, part_size, true, err);
 	for (int64_t i = 0; i < n; i++)
-		elems_copy(whole->dtype, parts[i].data, 0, whole->data, i * each, each);
+		elems_copy(whole->dtype, parts[i].data, 0, whole->data, i * part_size, part_size);
 	return 0;
 }
 
@@ -236,7 +237,8 @@ static int picks_launch(struct gpu *g, const struct mu_tensor *out, const struct
 int move_rows_out(struct kernel_call *c, const struct mu_tensor *t, int64_t at, int64_t n, bool row,
 		  struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t dims[MU_MAX_RANK], each = t->shape.dim[0] ? t->shape.count / t->shape.dim[0] : 0;
+	int64_t dims[MU_MAX_RANK],
+	    row_size = t->shape.dim[0] ? t->shape.count / t->shape.dim[0] : 0;
 	struct mu_shape s;
 	int rc;
 
@@ -244,7 +246,7 @@ int move_rows_out(struct kernel_call *c, const struct mu_tensor *t, int64_t at, 
 	dims[0] = n;
 	MU_RETURN_IF_ERROR(mu_shape_set(&s, t->shape.rank - row, dims + row, err));
 	MU_RETURN_IF_ERROR(move_scratch(c, t->dtype, &s, out, err));
-	rc = move_runs(out, t, &(struct runs){1, s.count, {0, 0}, {at * each, 0}}, err);
+	rc = move_runs(out, t, &(struct runs){1, s.count, {0, 0}, {at * row_size, 0}}, err);
 	if (rc)
 		mu_tensor_unref(out);
 	return rc;

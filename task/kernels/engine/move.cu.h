@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of elements that depend only on their size. */
+/* Copies of elements, which depend only on the size of an element. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/index.h"
 #include "task/kernels/engine/cuda/math.h"

@@ -22,10 +22,10 @@ static bool is_integer(enum mu_dtype t)
 
 int product_check(const char *op, enum mu_dtype t, const struct product *p, struct mu_err *err)
 {
-	bool known = is_integer(t) || t == MU_FLOAT || t == MU_DOUBLE || t == MU_COMPLEX64 ||
-		     t == MU_COMPLEX128;
+	bool is_supported = is_integer(t) || t == MU_FLOAT || t == MU_DOUBLE || t == MU_COMPLEX64 ||
+			    t == MU_COMPLEX128;
 
-	if (!known)
+	if (!is_supported)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", op,
 			       mu_dtype_name(t));
 	if (p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX)
@@ -84,7 +84,7 @@ static void run_piece(enum mu_dtype t, const struct product *p, const void *a, c
 	}
 }
 
-static struct product with_lines(const struct product *p)
+static struct product with_default_lines(const struct product *p)
 {
 	struct product q = *p;
 
@@ -96,7 +96,7 @@ static struct product with_lines(const struct product *p)
 
 void product(enum mu_dtype t, const struct product *p, const void *a, const void *b, void *c)
 {
-	struct product q = with_lines(p);
+	struct product q = with_default_lines(p);
 
 	run_piece(t, &q, a, b, c);
 }
@@ -148,7 +148,7 @@ static void product_cut(struct grid *g, int64_t pieces)
 void product_in_parallel(struct kernel_call *call, enum mu_dtype t, const struct product *p,
 			 const void *a, const void *b, void *c)
 {
-	struct grid g = {with_lines(p), t, a, b, c, 1, 1};
+	struct grid g = {with_default_lines(p), t, a, b, c, 1, 1};
 	double work = (double)p->m * (double)p->n * (double)p->k / PIECE_WORK;
 	int64_t threads = call->runtime ? thread_pool_size(call->runtime->pool) : 1;
 

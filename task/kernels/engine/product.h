@@ -22,17 +22,17 @@ struct product {
 	int64_t a_line, b_line, c_line;
 };
 
-/* UNIMPLEMENTED for other types than float, double, complex64, complex128, int32 and int64;
- * INVALID_ARGUMENT for sizes that BLAS cannot count. */
+/* UNIMPLEMENTED for other types than float, double, complex64, complex128, int16, int32 and int64;
+ * INVALID_ARGUMENT for sizes above the int of BLAS. */
 int product_check(const char *op, enum mu_dtype t, const struct product *p, struct mu_err *err);
-/* In the calling thread. */
+/* Computes the product in the calling thread. */
 void product(enum mu_dtype t, const struct product *p, const void *a, const void *b, void *c);
-/* By as many threads of the pool as the size is worth.  The result depends on their number in the
- * last bits, never on timing. */
+/* Computes the product with as many threads of the pool as its size justifies.  The last bits of
+ * the result depend on their number, never on timing. */
 void product_in_parallel(struct kernel_call *call, enum mu_dtype t, const struct product *p,
 			 const void *a, const void *b, void *c);
-/* n products of one shape: number i multiplies matrices i of a and b, as seen through the views;
- * NULL: matrices that follow one another.  Small ones are spread over the pool. */
+/* n products of one shape: product i multiplies matrices i of the views of a and b; NULL:
+ * consecutive matrices.  Threads of the pool divide the products if these are small. */
 struct view;
 void product_batch_in_parallel(struct kernel_call *call, enum mu_dtype t, const struct product *p,
 			       int64_t n, const struct view *a_view, const struct view *b_view,

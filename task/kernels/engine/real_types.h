@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The element types with order and arithmetic in C: X(type, enum value, least value, type of sums).
- * Sums in that type wrap where the element type would overflow. */
+/* The element types with order and arithmetic in C: X(type, enum value, lowest value, type of
+ * sums). Sums in that type wrap where the element type would overflow. */
 #ifndef MU_TASK_KERNELS_ENGINE_REAL_TYPES_H
 #define MU_TASK_KERNELS_ENGINE_REAL_TYPES_H
 

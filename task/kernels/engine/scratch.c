@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scratch memory of each thread. Fresh memory of this size would cost a page fault for every 4 KiB,
- * each time. */
+/* Scratch memory of each thread. New memory of this size would cost a page fault for every 4 KiB in
+ * each call. */
 #include "task/kernels/engine/scratch.h"
 
 #include <pthread.h>
@@ -13,23 +13,23 @@ struct scratch {
 	void *memory;
 	size_t size;
 };
-static _Thread_local struct scratch mine;
-static pthread_key_t at_exit;
+static _Thread_local struct scratch thread_scratch;
+static pthread_key_t exit_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void scratch_make_key(void)
 {
-	pthread_key_create(&at_exit, free);
+	pthread_key_create(&exit_key, free);
 }
 
 void *scratch_get(size_t bytes)
 {
-	if (bytes > mine.size) {
+	if (bytes > thread_scratch.size) {
 		pthread_once(&once, scratch_make_key);
-		mine.size = (bytes + UNIT - 1) / UNIT * UNIT;
-		free(mine.memory);
-		mine.memory = mu_xmalloc(mine.size + ALIGN);
-		pthread_setspecific(at_exit, mine.memory);
+		thread_scratch.size = (bytes + UNIT - 1) / UNIT * UNIT;
+		free(thread_scratch.memory);
+		thread_scratch.memory = mu_xmalloc(thread_scratch.size + ALIGN);
+		pthread_setspecific(exit_key, thread_scratch.memory);
 	}
-	return (char *)mine.memory + (-(uintptr_t)mine.memory & (ALIGN - 1));
+	return (char *)thread_scratch.memory + (-(uintptr_t)thread_scratch.memory & (ALIGN - 1));
 }

@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-/* This thread's working memory, at least `bytes`, aligned to 64; what was in it is undefined.  It
- * stays until the thread ends, so ask only for what the kernel itself bounds, and not again before
- * you are done with it. */
+/* Returns the working memory of this thread: at least `bytes`, aligned to 64, with undefined
+ * content. It is freed when the thread ends, so kernels must bound its size.  The next call in this
+ * thread invalidates it. */
 void *scratch_get(size_t bytes);
 
 #endif

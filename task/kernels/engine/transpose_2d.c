@@ -2,8 +2,8 @@
 /* Elements of 4 and 8 bytes are transposed by vectors (engine/loops/transpose.h), shorter ones by
  * the loops here.
  *
- * A few cache lines of several rows are gathered first, one row behind the other, because rows that
- * are a power of two apart would evict each other from the first-level cache. The output is written
+ * A few cache lines of several rows are first gathered in consecutive memory, because rows that are
+ * a power of two apart would evict each other from the first-level cache. The output is written
  * in whole lines. */
 #include "task/kernels/engine/transpose_2d.h"
 
@@ -22,18 +22,20 @@ enum { LINE = 64, LINES = 4 };
 		T rows[N][M], line[N];                                                             \
 		for (int64_t j = 0; j < n; j += N)                                                 \
 			for (int64_t i = 0; i < m; i += M) {                                       \
-				int64_t high = mu_min(n - j, N), wide = mu_min(m - i, M);          \
+				int64_t n_rows = mu_min(n - j, N), n_columns = mu_min(m - i, M);   \
 				const T *at = from + j * from_step + i;                            \
-				for (int64_t y = 0; y < high; y++, at += from_step)                \
-					memcpy(rows[y], at, (size_t)wide * sizeof(T));             \
+				for (int64_t y = 0; y < n_rows; y++, at += from_step)              \
+					memcpy(rows[y], at, (size_t)n_columns * sizeof(T));        \
 				T *out = to + i * to_step + j;                                     \
-				for (int64_t x = 0; x < wide && high == N; x++, out += to_step) {  \
+				for (int64_t x = 0; x < n_columns && n_rows == N;                  \
+				     x++, out += to_step) {                                        \
 					for (int y = 0; y < N; y++)                                \
 						line[y] = rows[y][x];                              \
 					memcpy(out, line, sizeof line);                            \
 				}                                                                  \
-				for (int64_t x = 0; x < wide && high < N; x++, out += to_step)     \
-					for (int64_t y = 0; y < high; y++)                         \
+				for (int64_t x = 0; x < n_columns && n_rows < N;                   \
+				     x++, out += to_step)                                          \
+					for (int64_t y = 0; y < n_rows; y++)                       \
 						out[y] = rows[y][x];                               \
 			}                                                                          \
 	}

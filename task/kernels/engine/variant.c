@@ -66,13 +66,13 @@ struct mu_object *variant_box(const struct mu_tensor *t)
 int variant_box_ragged(const struct mu_tensor *parts, unsigned n, struct mu_object **out,
 		       struct mu_err *err)
 {
-	MU_AUTO_TENSOR all = {0};
+	MU_AUTO_TENSOR boxes = {0};
 	struct mu_shape vector = mu_shape_vec(n);
 
-	MU_RETURN_IF_ERROR(mu_tensor_new(&all, MU_VARIANT, &vector, err));
+	MU_RETURN_IF_ERROR(mu_tensor_new(&boxes, MU_VARIANT, &vector, err));
 	for (unsigned i = 0; i < n; i++)
-		MU_DATA(struct mu_object *, &all)[i] = variant_box(&parts[i]);
-	*out = variant_box(&all);
+		MU_DATA(struct mu_object *, &boxes)[i] = variant_box(&parts[i]);
+	*out = variant_box(&boxes);
 	return 0;
 }
 
@@ -96,8 +96,8 @@ static int fail_unsupported(const struct mu_object *o, const char *op, struct mu
 		       o ? o->type->name : "variant that holds nothing");
 }
 
-/* A client may nest objects as deep, and share one as often, as it likes.  The outermost call of a
- * thread counts. */
+/* Clients may nest objects to any depth, and share an object any number of times.  The outermost
+ * call of a thread resets the count of objects. */
 enum { MAX_NESTING = 1000, MAX_OBJECTS = 1 << 23 };
 static _Thread_local int64_t nesting, objects;
 

@@ -25,7 +25,7 @@ static const struct small_index {
     {"TopKV2", "Tk", 1},
 };
 
-/* The index input of the node that is of 8 or 16 bits; NULL when it has none. */
+/* The index input of the node that has 8 or 16 bits; NULL: none. */
 static const struct small_index *small_index_of(const struct mu_node *n)
 {
 	for (unsigned i = 0; i < MU_COUNT(small_indices); i++) {
@@ -73,11 +73,11 @@ static int narrow_outputs(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int run_wide(struct kernel_call *c, struct mu_err *err)
+static int run_widened(struct kernel_call *c, struct mu_err *err)
 {
 	const struct kernel *k = cpu_kernel_find(c->node->op);
 	if (c->n_in && (c->in[0].ref || kernel_in(c, 0)->dtype == MU_RESOURCE))
-		return k->run(c, err); /* variables stay as they are */
+		return k->run(c, err); /* variables are not widened */
 	MU_AUTO_FREE struct mu_tensor *originals = MU_NEW_ARRAY(struct mu_tensor, c->n_in + 1);
 	int rc = widen_inputs(c, originals, err);
 
@@ -97,22 +97,22 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 #undef WIDENED_TABLE
 
 #define WIDENED_TABLE(name) &kernel_table_##name,
-static const struct kernel_table *const widened[] = {
+static const struct kernel_table *const widened_tables[] = {
 #include "task/kernels/engine/cpu_tables.def"
 };
 
 kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n)
 {
-	bool narrow = false;
+	bool has_16_bit_float = false;
 
 	if (k->run && small_index_of(n))
-		return run_wide;
+		return run_widened;
 	for (unsigned i = 0; i < n->n_attrs; i++)
-		narrow |= n->attrs[i].value.kind == MU_ATTR_TYPE &&
-			  mu_dtype_is_16_bit_float(n->attrs[i].value.type);
-	for (unsigned i = 0; k->run && narrow && i < MU_COUNT(widened); i++)
-		if ((size_t)((const char *)k - (const char *)widened[i]->rows) <
-		    widened[i]->count * widened[i]->row_size)
-			return run_wide;
+		has_16_bit_float |= n->attrs[i].value.kind == MU_ATTR_TYPE &&
+				    mu_dtype_is_16_bit_float(n->attrs[i].value.type);
+	for (unsigned i = 0; k->run && has_16_bit_float && i < MU_COUNT(widened_tables); i++)
+		if ((size_t)((const char *)k - (const char *)widened_tables[i]->rows) <
+		    widened_tables[i]->count * widened_tables[i]->row_size)
+			return run_widened;
 	return k->run;
 }

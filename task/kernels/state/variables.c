@@ -38,15 +38,15 @@ static const char *container_of_device(const struct kernel_call *c, const char *
 
 const char *resource_container(const struct kernel_call *c, struct mu_buf *buf)
 {
-	const char *named = args_attr_string(c->node, "container", "");
+	const char *attr_container = args_attr_string(c->node, "container", "");
 	const char *session = c->step ? step_container(c->step) : "";
 
-	if (!*named)
+	if (!*attr_container)
 		return container_of_device(c, session, buf);
 	if (!*session || strcmp(session, resources_default(c->runtime->resources)) == 0)
-		return container_of_device(c, named, buf);
+		return container_of_device(c, attr_container, buf);
 	mu_buf_clear(buf);
-	mu_buf_printf(buf, "%s%c%s", session, RESOURCES_WITHIN, named);
+	mu_buf_printf(buf, "%s%c%s", session, RESOURCES_WITHIN, attr_container);
 	return container_of_device(c, buf->data, buf);
 }
 

@@ -85,7 +85,7 @@ struct update_args {
 	int32_t counter, unused; /* the number of the int64 scalar, from 1; 0: none */
 };
 
-/* The same for some rows: grad has by.n rows. */
+/* The update of some rows: grad has by.n rows. */
 struct update_rows_args {
 	struct update_args u;
 	struct by_row by;
@@ -148,7 +148,7 @@ struct segment_args {
 	int64_t n, row; /* n: elements of out; row: elements of a row */
 };
 
-/* Roll: each element of out is the element `by` before it, with wrap-around. */
+/* Roll: an element of out is the element of in `by` positions before it, with wrap-around. */
 struct roll_args {
 	uint64_t out, in;
 	int64_t n;
@@ -213,7 +213,7 @@ struct window_axis_args {
 	int64_t in, size, stride, dilation, out, pad;
 };
 
-/* in is [rows, n].  top_k: the k largest values to out, their indices to at.  in_top_k: whether
+/* in is [rows, n].  top_k: the k largest values to out, their indices to at.  in_top_k: true if
  * fewer than k elements exceed the target's. */
 struct top_k_args {
 	uint64_t out, at, in, targets;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row for each block: its threads share out the elements and put together what each has found. */
+/* Kernels with one block for each row: its threads divide the elements, and combine the results. */
 #ifndef MU_TASK_KERNELS_ENGINE_CUDA_BLOCK_H
 #define MU_TASK_KERNELS_ENGINE_CUDA_BLOCK_H
 
@@ -7,7 +7,7 @@
 
 #define ROW_THREADS 64
 
-/* All threads of the block call it; what comes back is the same for all. */
+/* All threads of the block call it, and get the same result. */
 #define BLOCK_REDUCE(T, name, expr)                                                                \
 	DEVICE T name(T *shared, T mine)                                                           \
 	{                                                                                          \

@@ -65,7 +65,7 @@
 FLT_FUNCTIONS(f32, float)
 FLT_FUNCTIONS(f64, double)
 
-/* By zero: 0.  The host cannot look at every divisor first, as the CPU's kernels do. */
+/* Division by zero gives 0: the host cannot check the divisors first, as the CPU kernels do. */
 DEVICE int64_t NAMED(quotient, i64)(int64_t x, int64_t y)
 {
 	return y == 0 ? 0 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;

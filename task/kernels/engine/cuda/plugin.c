@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libmuster-cuda.so: the CUDA driver's entry points, found by name, and the kernels that nvcc made;
- * and those of cuBLAS and cuDNN, as far as they are installed.
+/* libmuster-cuda.so: the kernels that nvcc compiled, and the entry points of the CUDA driver, found
+ * by name; also those of cuBLAS and cuDNN, if they are installed.
  *
- * Nothing is linked with CUDA, so the library loads anywhere and says what exactly is missing: the
- * driver, a device, an entry point, or, where nvcc was when it was built, the kernels. */
+ * Nothing is linked with CUDA, so the library loads anywhere and reports what is missing: the
+ * driver, a device, an entry point, or the kernels, if it was built without nvcc. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ static const char *const kernels_image = kernels_start;
 static const char *const kernels_image;
 #endif
 
-/* The few of CUDA's result numbers that an operator can do something about. */
+/* Hints for the result codes of CUDA that an administrator can act on. */
 static const char *result_hint(int result)
 {
 	switch (result) {
@@ -43,7 +43,7 @@ static const char *result_hint(int result)
 	}
 }
 
-/* The first name that a library lacks; NULL: it has all. */
+/* Returns the first symbol that the library lacks, or NULL. */
 #define FIND(field, symbol, args)                                                                  \
 	if (!(*(void **)&api->field = dlsym(so, #symbol)))                                         \
 		return #symbol;
@@ -62,7 +62,7 @@ static void *open_first(const char *const *names)
 	return so;
 }
 
-/* find_NAME: the entry points of a library; NULL: it is not installed, or lacks one of them. */
+/* find_NAME: the entry points of a library, or NULL if it is not installed or lacks one of them. */
 #define LIBRARY(name, API, ...)                                                                    \
 	static const char *fill_##name(void *so, struct name##_api *api)                           \
 	{                                                                                          \
@@ -83,27 +83,27 @@ static void *open_first(const char *const *names)
 LIBRARY(blas, BLAS_API, "libcublas.so.13", "libcublas.so.12")
 LIBRARY(dnn, DNN_API, "libcudnn.so.9")
 
-static int start(const struct cuda_api *api, char *why, size_t n)
+static int start(const struct cuda_api *api, char *reason, size_t n)
 {
 	int count = 0, version = 0, result;
 
 	if ((result = api->init(0)) != 0) {
-		snprintf(why, n, "%s; cuInit says %d", result_hint(result), result);
+		snprintf(reason, n, "%s; cuInit says %d", result_hint(result), result);
 		return -1;
 	}
 	if ((result = api->device_count(&count)) != 0 || count == 0) {
-		snprintf(why, n, "%s; cuDeviceGetCount says %d", result_hint(result ? result : 100),
-			 result);
+		snprintf(reason, n, "%s; cuDeviceGetCount says %d",
+			 result_hint(result ? result : 100), result);
 		return -1;
 	}
 	if (!api->driver_version(&version) && version < CUDA_DRIVER_AT_LEAST) {
-		snprintf(why, n, "the driver is of CUDA %d.%d; it must be %d.%d or newer",
+		snprintf(reason, n, "the driver is of CUDA %d.%d; it must be %d.%d or newer",
 			 version / 1000, version % 1000 / 10, CUDA_DRIVER_AT_LEAST / 1000,
 			 CUDA_DRIVER_AT_LEAST % 1000 / 10);
 		return -1;
 	}
 	if (!kernels_image) {
-		snprintf(why, n,
+		snprintf(reason, n,
 			 "%d device%s found, but this plug-in was built without CUDA kernels (no "
 			 "nvcc where it was built)",
 			 count, count == 1 ? "" : "s");
@@ -112,22 +112,22 @@ static int start(const struct cuda_api *api, char *why, size_t n)
 	return 0;
 }
 
-int muster_cuda_plugin(const struct cuda_plugin **out, char *why, size_t n)
+int muster_cuda_plugin(const struct cuda_plugin **out, char *reason, size_t n)
 {
 	static struct cuda_api api;
 	static struct cuda_plugin plugin = {CUDA_PLUGIN_VERSION, &api, NULL, NULL, NULL};
 	void *so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 
 	if (!so) {
-		snprintf(why, n, "libcuda.so.1 is not on this machine (no NVIDIA driver)");
+		snprintf(reason, n, "libcuda.so.1 is not on this machine (no NVIDIA driver)");
 		return -1;
 	}
 	const char *missing = find_functions(so, &api);
 	if (missing)
-		snprintf(why, n,
+		snprintf(reason, n,
 			 "libcuda.so.1 has no %s: it is not the NVIDIA driver's, or too old",
 			 missing);
-	if (missing || start(&api, why, n)) {
+	if (missing || start(&api, reason, n)) {
 		dlclose(so);
 		return -1;
 	}

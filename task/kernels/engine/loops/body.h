@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops themselves.  Included once by each <variant>.c, which is compiled with that
- * variant's flags (tools/kernels.mk); LOOPS_NAME and LOOPS_VARIANT say which one this is.
+/* The loops of one variant.  Each <variant>.c includes this file once, and is compiled with the
+ * variant's flags (tools/kernels.mk).  LOOPS_NAME and LOOPS_VARIANT name the variant.
  *
- * Integer arithmetic wraps (-fwrapv).  The caller has rejected division by zero; here it
- * only must not trap. */
+ * Integer arithmetic wraps (-fwrapv).  The caller rejects division by zero; the loops only ensure
+ * that it does not trap. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #define VECTORISE_SHORT VECTORISE
 #else
 #define VECTORISE       _Pragma("GCC ivdep")
-#define VECTORISE_SHORT VECTORISE _Pragma("GCC unroll 1") /* else taken apart first */
+#define VECTORISE_SHORT VECTORISE _Pragma("GCC unroll 1") /* otherwise unrolled first */
 #endif
 
 #if defined(__AVX512F__)
@@ -31,10 +31,10 @@
 
 #define IS_FLOAT(v) _Generic((v), float : 1, double : 1, default : 0)
 
-/* Integers are whole as they are. */
+/* Integers need no rounding. */
 #define nearest(x) _Generic((x), float : rint(x), double : rint(x), default : (x))
 #define sign_of(x) ((T)(((x) > 0) - ((x) < 0)) + (IS_FLOAT(x) && (x) != (x) ? (x) : 0))
-/* A NaN on either side is the result. */
+/* NaN if either operand is NaN. */
 #define larger(x, y)  ((x) < (y) || (y) != (y) ? (y) : (x))
 #define smaller(x, y) ((y) < (x) || (y) != (y) ? (y) : (x))
 #define shift_by(T, y)                                                                             \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A matrix reduced to one row. */
+/* Reduction of the rows of a matrix to one row. */
 #ifndef MU_TASK_KERNELS_ENGINE_LOOPS_COLUMNS_H
 #define MU_TASK_KERNELS_ENGINE_LOOPS_COLUMNS_H
 

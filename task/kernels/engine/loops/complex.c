@@ -5,10 +5,10 @@
 #include <complex.h>
 #include <math.h>
 
-typedef float _Complex narrow;
-typedef double _Complex wide;
+typedef float _Complex complex64;
+typedef double _Complex complex128;
 
-static wide sign_of(wide x)
+static complex128 sign_of(complex128 x)
 {
 	double size = cabs(x);
 
@@ -17,24 +17,24 @@ static wide sign_of(wide x)
 	return size > 0 ? x / size : 0;
 }
 
-/* log(1 + x), right near zero too, where 1 + x is not. */
-static wide log1p_of(wide x)
+/* log(1 + x), accurate near zero. */
+static complex128 log1p_of(complex128 x)
 {
 	double re = creal(x), im = cimag(x);
 
 	return 0.5 * log1p(re * (2 + re) + im * im) + I * atan2(im, 1 + re);
 }
 
-/* exp(x) - 1, likewise. */
-static wide expm1_of(wide x)
+/* exp(x) - 1, accurate near zero. */
+static complex128 expm1_of(complex128 x)
 {
-	double re = creal(x), half = sin(cimag(x) / 2), less = expm1(re);
+	double re = creal(x), half = sin(cimag(x) / 2), expm1_re = expm1(re);
 
-	return less * cos(cimag(x)) - 2 * half * half + I * ((less + 1) * sin(cimag(x)));
+	return expm1_re * cos(cimag(x)) - 2 * half * half + I * ((expm1_re + 1) * sin(cimag(x)));
 }
 
-/* cpow has NaN for the powers of zero that are 0. */
-static wide power_of(wide x, wide y)
+/* cpow returns NaN for powers of zero that are 0. */
+static complex128 power_of(complex128 x, complex128 y)
 {
 	return x == 0 && creal(y) > 0 ? 0 : cpow(x, y);
 }
@@ -83,7 +83,7 @@ static wide power_of(wide x, wide y)
 	static void un_##op##_##T(void *out, const void *in, int64_t n)                            \
 	{                                                                                          \
 		for (int64_t i = 0; i < n; i++) {                                                  \
-			const wide x = ((const T *)in)[i];                                         \
+			const complex128 x = ((const T *)in)[i];                                   \
 			((T *)out)[i] = (T)(expr);                                                 \
 		}                                                                                  \
 	}
@@ -92,18 +92,18 @@ static wide power_of(wide x, wide y)
 				   enum binary_form f)                                             \
 	{                                                                                          \
 		for (int64_t i = 0; i < n; i++) {                                                  \
-			const wide x = ((const T *)a)[f == LEFT_SCALAR ? 0 : i];                   \
-			const wide y = ((const T *)b)[f == RIGHT_SCALAR ? 0 : i];                  \
+			const complex128 x = ((const T *)a)[f == LEFT_SCALAR ? 0 : i];             \
+			const complex128 y = ((const T *)b)[f == RIGHT_SCALAR ? 0 : i];            \
 			((T *)out)[i] = (T)(expr);                                                 \
 		}                                                                                  \
 	}
-#define UNARY_LOOPS(op, expr)  UNARY_LOOP(op, narrow, expr) UNARY_LOOP(op, wide, expr)
-#define BINARY_LOOPS(op, expr) BINARY_LOOP(op, narrow, expr) BINARY_LOOP(op, wide, expr)
+#define UNARY_LOOPS(op, expr)  UNARY_LOOP(op, complex64, expr) UNARY_LOOP(op, complex128, expr)
+#define BINARY_LOOPS(op, expr) BINARY_LOOP(op, complex64, expr) BINARY_LOOP(op, complex128, expr)
 UNARY_ROWS(UNARY_LOOPS)
 BINARY_ROWS(BINARY_LOOPS)
 
-#define UNARY_ENTRY(op, expr)  [UN_##op] = {un_##op##_narrow, un_##op##_wide},
-#define BINARY_ENTRY(op, expr) [BIN_##op] = {bin_##op##_narrow, bin_##op##_wide},
+#define UNARY_ENTRY(op, expr)  [UN_##op] = {un_##op##_complex64, un_##op##_complex128},
+#define BINARY_ENTRY(op, expr) [BIN_##op] = {bin_##op##_complex64, bin_##op##_complex128},
 static unary_loop *const unaries[UN_COUNT][2] = {UNARY_ROWS(UNARY_ENTRY)};
 static binary_loop *const binaries[BIN_COUNT][2] = {BINARY_ROWS(BINARY_ENTRY)};
 

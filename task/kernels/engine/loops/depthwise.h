@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One window of a depthwise convolution with a filter a channel, for body.h. A vector of channels
- * goes through all taps, so that a sum or the output's gradient stays in a register. */
+/* One window of a depthwise convolution with a filter a channel, for body.h. The inner loop
+ * computes a vector of channels over all taps, so that a sum or the output's gradient stays in a
+ * register. */
 #define DEPTHWISE_CHANNELS(V, begin, tap, end)                                                     \
 	{                                                                                          \
 		V *o = (V *)(y + c), v = begin;                                                    \
@@ -19,12 +20,12 @@
 		typedef T vec                                                                      \
 		    __attribute__((vector_size(VECTOR_BYTES), may_alias, aligned(sizeof(T))));     \
 		typedef T part __attribute__((vector_size(16), may_alias, aligned(sizeof(T))));    \
-		const int64_t lanes = VECTOR_BYTES / sizeof(T), few = 16 / sizeof(T);              \
+		const int64_t lanes = VECTOR_BYTES / sizeof(T), part_lanes = 16 / sizeof(T);       \
 		T *x = x_, *w = w_, *y = y_;                                                       \
 		int64_t c = 0;                                                                     \
 		for (; c + lanes <= t->channels; c += lanes)                                       \
 			DEPTHWISE_CHANNELS(vec, begin, tap, end)                                   \
-		for (; c + few <= t->channels; c += few)                                           \
+		for (; c + part_lanes <= t->channels; c += part_lanes)                             \
 			DEPTHWISE_CHANNELS(part, begin, tap, end)                                  \
 		for (; c < t->channels; c++)                                                       \
 			DEPTHWISE_CHANNELS(T, begin, tap, end)                                     \

@@ -46,7 +46,7 @@ static const struct {
 #endif
     {"cpu-generic", &loops_generic, any_cpu},
 };
-static const char *chosen = "cpu-generic";
+static const char *selected_variant = "cpu-generic";
 
 const char *cpu_kernels_best(void)
 {
@@ -57,13 +57,13 @@ const char *cpu_kernels_best(void)
 	return variants[i].name;
 }
 
-/* A name that another processor's build would know. */
-static bool known_elsewhere(const char *variant)
+/* True for the name of a variant for some processor. */
+static bool is_other_variant(const char *variant)
 {
-	static const char *const all[] = {"cpu-avx512", "cpu-avx2", "arm64"};
+	static const char *const names[] = {"cpu-avx512", "cpu-avx2", "arm64"};
 
-	for (unsigned i = 0; i < MU_COUNT(all); i++)
-		if (strcmp(all[i], variant) == 0)
+	for (unsigned i = 0; i < MU_COUNT(names); i++)
+		if (strcmp(names[i], variant) == 0)
 			return true;
 	return false;
 }
@@ -75,11 +75,11 @@ int cpu_kernels_select(const char *variant, struct mu_err *err)
 	for (unsigned i = 0; i < MU_COUNT(variants); i++)
 		if (strcmp(want, variants[i].name) == 0 && variants[i].supported()) {
 			loops = variants[i].loops;
-			chosen = variants[i].name;
-			blas_select(chosen);
+			selected_variant = variants[i].name;
+			blas_select(selected_variant);
 			return 0;
 		}
-	if (known_elsewhere(want))
+	if (is_other_variant(want))
 		return mu_fail(err, MU_FAILED_PRECONDITION,
 			       "%s was asked for, but this processor has only %s: move the task to "
 			       "another node or ask for less",
@@ -90,7 +90,7 @@ int cpu_kernels_select(const char *variant, struct mu_err *err)
 
 const char *cpu_kernels_variant(void)
 {
-	return chosen;
+	return selected_variant;
 }
 
 /* ---- 16-bit floats ---- */
@@ -103,7 +103,7 @@ bool loops_binary_known(enum binary_op op, enum mu_dtype t)
 bool loops_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, const void *b,
 		  int64_t n, enum binary_form f)
 {
-	enum { BLOCK = 256, NARROW = 2 };
+	enum { BLOCK = 256, SIZE_16_BIT = 2 };
 	binary_loop *loop = loops->binary[op][mu_dtype_is_16_bit_float(t) ? MU_FLOAT : t];
 	float x[BLOCK], y[BLOCK];
 
@@ -114,7 +114,7 @@ bool loops_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, 
 		return true;
 	}
 	for (int64_t at = 0, k; at < n; at += k) {
-		size_t from = (size_t)at * NARROW;
+		size_t from = (size_t)at * SIZE_16_BIT;
 		k = n - at < BLOCK ? n - at : BLOCK;
 		convert(MU_FLOAT, x, t, (const char *)a + (f == LEFT_SCALAR ? 0 : from),
 			f == LEFT_SCALAR ? 1 : k);

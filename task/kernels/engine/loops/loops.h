@@ -2,7 +2,7 @@
 /* The inner loops of elementwise ops and optimizer updates, compiled once for each level of vector
  * instructions.  cpu_kernels_select picks one set at start; kernels call through `loops`.
  *
- * A loop may write where it reads (out == a or out == b), element by element.
+ * Loops over elements may run in place: out == a or out == b.
  */
 #ifndef MU_TASK_KERNELS_ENGINE_LOOPS_LOOPS_H
 #define MU_TASK_KERNELS_ENGINE_LOOPS_LOOPS_H
@@ -54,26 +54,26 @@ enum optimizer_kind {
 };
 typedef void update_loop(void *const *at, const void *grad, int64_t n, const double *k);
 
-/* A row of outputs of whole 2 by 2 windows, two apart, over two rows of the input. */
+/* A row of outputs of 2 by 2 windows with stride 2, over two rows of the input. */
 struct pool_loops {
 	void (*max)(void *out, const void *top, const void *bottom, int64_t columns,
 		    int64_t channels);
 	void (*average)(void *out, const void *top, const void *bottom, int64_t columns,
 			int64_t channels);
-	/* The gradient goes to each window's first largest element, zeros to the others. */
+	/* Writes the gradient to each window's first largest element, and zeros to the others. */
 	void (*max_back)(void *out_top, void *out_bottom, const void *top, const void *bottom,
 			 const void *grad, int64_t columns, int64_t channels);
 };
 
-/* The taps of a convolution's window that lie within the input, and the steps between them. */
+/* The taps of a convolution's window that are inside the input, and the steps between them. */
 struct conv_taps {
 	int64_t channels, rows, columns, x_row, x_column, w_row, w_column;
 };
 /* x and w are at the first tap. Computes y, or adds to the gradients x or w. */
 typedef void depthwise_loop(const struct conv_taps *t, void *x, void *w, void *y);
 
-/* out = softmax(in), a row of n; stats: its largest element and the sum of e^(x - largest), of the
- * type itself.  Not in place. */
+/* out = softmax(in), a row of n; stats: the largest element and the sum of e^(x - largest), of the
+ * element type.  Not in place. */
 typedef void softmax_loop(void *out, const void *in, int64_t n, void *stats);
 
 /* transpose_2d() of elements of 4 bytes, and of 8. */
@@ -94,20 +94,20 @@ struct loops {
 	transpose_loop *transpose[TRANSPOSE_SIZES];
 };
 
-extern const struct loops *loops; /* the set chosen; cpu-generic until then */
+extern const struct loops *loops; /* the selected set; cpu-generic before cpu_kernels_select */
 
-/* loops->binary[op][t] where there is one; 16-bit floats are computed as floats, a block at a time.
- * False: t is not for this op, and nothing was done.  `out` has the elements' type. */
+/* Runs loops->binary[op][t]; 16-bit floats are computed as floats, a block at a time.  `out` has
+ * the type of the elements.  Returns false, without effect, if the op has no loop for t. */
 bool loops_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, const void *b,
 		  int64_t n, enum binary_form f);
 /* True if loops_binary has a loop for this op and type. */
 bool loops_binary_known(enum binary_op op, enum mu_dtype t);
 
-/* Picks "cpu-generic", "cpu-avx2" or "cpu-avx512"; NULL or "" the best this processor has.
- * INVALID_ARGUMENT for an unknown name, FAILED_PRECONDITION when the processor lacks what it
- * needs.  Sets OpenBLAS's core type accordingly.  Call before the first step. */
+/* Selects a variant: "cpu-generic", "cpu-avx2" or "cpu-avx512"; NULL or "" the best one for this
+ * processor.  INVALID_ARGUMENT for an unknown name, FAILED_PRECONDITION if the processor lacks the
+ * instructions.  Sets OpenBLAS's core type accordingly.  Call before the first step. */
 int cpu_kernels_select(const char *variant, struct mu_err *err);
-const char *cpu_kernels_variant(void); /* the one in use */
-const char *cpu_kernels_best(void);    /* the best this processor has */
+const char *cpu_kernels_variant(void); /* the selected variant */
+const char *cpu_kernels_best(void);    /* the best variant for this processor */
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of single precision without branches or library calls, so that loops over them become
- * vector code; good to about two units in the last place.  Doubles go to the library. */
+ * vector code; accurate to about two units in the last place.  Doubles use the library. */
 #ifndef MU_TASK_KERNELS_ENGINE_LOOPS_MATH_H
 #define MU_TASK_KERNELS_ENGINE_LOOPS_MATH_H
 
 #include <math.h>
 #include <stdint.h>
 
-/* On [-ln2/2, ln2/2]: a Taylor polynomial. */
+/* e^r on [-ln2/2, ln2/2]: a Taylor polynomial. */
 static inline float exp_near_0_float(float r)
 {
 	float p = 1.9841270e-4f;
@@ -19,7 +19,7 @@ static inline float exp_near_0_float(float r)
 	return p * r * r + r + 1;
 }
 
-/* The exponent is taken apart at ln 2, the rest is near 0. */
+/* e^x = 2^n e^r with x = n ln 2 + r and r near 0. */
 static inline float exp_float(float x)
 {
 	const float round = 12582912; /* 1.5 * 2^23: adding it rounds to an integer */
@@ -27,7 +27,7 @@ static inline float exp_float(float x)
 	float n = (c * 1.44269504088896341f + round) - round;
 	float r = c - n * 0.693359375f + n * 2.12194440e-4f;
 	float p = exp_near_0_float(r);
-	/* 2^n in two factors: n reaches from -150 to 128, more than one exponent field holds. */
+	/* 2^n in two factors: n is from -150 to 128, more than one exponent field holds. */
 	int32_t whole = (int32_t)(x == x ? n : 0), half = whole / 2, rest = whole - half;
 	union {
 		int32_t i;
@@ -38,7 +38,7 @@ static inline float exp_float(float x)
 	return x != x ? x : p;
 }
 
-/* The same for x <= 0. It cannot overflow, and NaN propagates, so neither needs a mask. */
+/* e^x for x <= 0. It cannot overflow, and NaN propagates, so neither needs a mask. */
 static inline float exp_down_float(float x)
 {
 	const float round = 12582912;
@@ -57,7 +57,7 @@ static inline float exp_down_float(float x)
 	return p * a.f * b.f;
 }
 
-/* Near 0 a polynomial, fitted on [-0.5, 0.5], keeps what a difference from 1 would lose. */
+/* On [-0.5, 0.5] a fitted polynomial, because e^x - 1 would lose digits near 0. */
 static inline float expm1_float(float x)
 {
 	float p = 1.99621861e-4f;
@@ -70,7 +70,7 @@ static inline float expm1_float(float x)
 	return x > -0.5f && x < 0.5f ? p : exp_float(x) - 1;
 }
 
-/* The same on [-0.625, 0.625]; beyond, from e^2|x|. */
+/* On [-0.625, 0.625] a fitted polynomial; beyond it, computed from e^(2|x|). */
 static inline float tanh_float(float x)
 {
 	float z = x * x, size = x < 0 ? -x : x;
@@ -85,7 +85,7 @@ static inline float tanh_float(float x)
 	return size < 0.625f ? p : x < 0 ? -far : far;
 }
 
-/* Near 0 a polynomial of x^2; beyond, 1 - erfc(x), with a polynomial for the logarithm of erfc on
+/* Near 0 a polynomial of x^2; beyond it 1 - erfc(x), with a polynomial for the logarithm of erfc on
  * [0.875, 4].  Within 1.3 units in the last place. */
 static inline float erf_float(float x)
 {

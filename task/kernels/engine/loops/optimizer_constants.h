@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an optimizer's scalar inputs g to the constants k of optimizers.def, on every device. `flag`
- * is what optimizer_flag (state/optimizers.h) reads from the attributes.  The includer defines
- * DEVICE and has sqrt. */
+/* Computes the constants k of optimizers.def from an optimizer's scalar inputs g, on every device.
+ * `flag`: the attributes, as optimizer_flag (state/optimizers.h) encodes them.  The including file
+ * defines DEVICE and declares sqrt. */
 
 DEVICE void k_plain(double *k, const double *g, int flag)
 {

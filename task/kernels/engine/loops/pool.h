@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Largest and mean of windows of 2 by 2, two apart, for body.h: whole windows only. */
+/* Maximum and mean of 2 by 2 windows with stride 2 and without padding, for body.h. */
 #define POOL_PICK(x, y, z, w)                                                                      \
 	T best = x;                                                                                \
 	int32_t at = 0;                                                                            \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reduction loops; part of body.h.
  *
- * Sums of float are kept in several lanes and gathered in double every few thousand elements, so
- * that a mean over millions stays right. */
+ * Sums of floats are computed in several lanes, and added up in double every few thousand elements,
+ * so that a mean over millions is accurate. */
 
 enum { LANES = 32, SUM_BLOCK = 4096 };
 
@@ -71,8 +71,8 @@ SUM_ROW(double, MU_DOUBLE, double)
 SUM_ROW(float _Complex, MU_COMPLEX64, double _Complex)
 SUM_ROW(double _Complex, MU_COMPLEX128, double _Complex)
 
-#define most_int(T)  ((T)-1 < 0 ? (T)(((uint64_t)1 << (sizeof(T) * CHAR_BIT - 1)) - 1) : (T)-1)
-#define least_int(T) ((T)-1 < 0 ? (T)((uint64_t)1 << (sizeof(T) * CHAR_BIT - 1)) : (T)0)
+#define max_int(T) ((T)-1 < 0 ? (T)(((uint64_t)1 << (sizeof(T) * CHAR_BIT - 1)) - 1) : (T)-1)
+#define min_int(T) ((T)-1 < 0 ? (T)((uint64_t)1 << (sizeof(T) * CHAR_BIT - 1)) : (T)0)
 
 #define ARI_REDUCE(op, T_, dt, expr)                                                               \
 	REDUCE_LOOPS(sum, T_, dt, 0, x + y)                                                        \
@@ -83,8 +83,8 @@ SUM_ROW(double _Complex, MU_COMPLEX128, double _Complex)
 	REDUCE_ROW(min, T_, dt, smaller(x, y))
 #define INT_REDUCE(op, T_, dt, expr)                                                               \
 	REDUCE_ROW(sum, T_, dt, x + y)                                                             \
-	REDUCE_LOOPS(max, T_, dt, least_int(T_), larger(x, y))                                     \
-	REDUCE_LOOPS(min, T_, dt, most_int(T_), smaller(x, y))
+	REDUCE_LOOPS(max, T_, dt, min_int(T_), larger(x, y))                                       \
+	REDUCE_LOOPS(min, T_, dt, max_int(T_), smaller(x, y))
 #define FLT_REDUCE(op, T_, dt, expr)                                                               \
 	REDUCE_LOOPS(max, T_, dt, -INFINITY, larger(x, y))                                         \
 	REDUCE_LOOPS(min, T_, dt, INFINITY, smaller(x, y))

@@ -2,8 +2,8 @@
 /* Softmax of a row, for body.h. The rest of a row beyond whole vectors is padded, so ten classes
  * are one vector instead of ten elements.
  *
- * The maximum needs no check for NaN: any NaN in a row makes the sum NaN. The sum is kept in lanes
- * and added in double every SOFTMAX_BLOCK elements. */
+ * The maximum needs no check for NaN: any NaN in a row makes the sum NaN. The sum is computed in
+ * lanes, and added up in double every SOFTMAX_BLOCK elements. */
 enum { SOFTMAX_BLOCK = 4096 };
 
 #define SOFTMAX_FOLD(T, lane, n, expr)                                                             \
@@ -18,26 +18,26 @@ enum { SOFTMAX_BLOCK = 4096 };
 	{                                                                                          \
 		enum { N = 64 / sizeof(T) };                                                       \
 		const T *a = in;                                                                   \
-		T *o = out, most[N], rest[N], lane[N];                                             \
-		const int64_t whole = n - n % N, left = n % N;                                     \
+		T *o = out, max[N], rest[N], lane[N];                                              \
+		const int64_t whole = n - n % N, n_rest = n % N;                                   \
 		double sum = 0;                                                                    \
 		for (int k = 0; k < N; k++)                                                        \
-			most[k] = rest[k] = k < left ? a[whole + k] : -(T)INFINITY;                \
-		int64_t wide = whole - whole % (4 * N);                                            \
-		if (wide) {                                                                        \
-			T four[4 * N]; /* or each would wait for the one before */                 \
-			memcpy(four, a, sizeof four);                                              \
-			for (int64_t i = 4 * N; i < wide; i += 4 * N)                              \
-				VECTORISE_SHORT for (int k = 0; k < 4 * N; k++) four[k] =          \
-				    a[i + k] > four[k] ? a[i + k] : four[k];                       \
-			SOFTMAX_FOLD(T, four, 4 * N, x > y ? x : y)                                \
-			most[0] = four[0] > most[0] ? four[0] : most[0];                           \
+			max[k] = rest[k] = k < n_rest ? a[whole + k] : -(T)INFINITY;               \
+		int64_t n_max4 = whole - whole % (4 * N);                                          \
+		if (n_max4) {                                                                      \
+			T max4[4 * N]; /* four independent vectors of maxima */                    \
+			memcpy(max4, a, sizeof max4);                                              \
+			for (int64_t i = 4 * N; i < n_max4; i += 4 * N)                            \
+				VECTORISE_SHORT for (int k = 0; k < 4 * N; k++) max4[k] =          \
+				    a[i + k] > max4[k] ? a[i + k] : max4[k];                       \
+			SOFTMAX_FOLD(T, max4, 4 * N, x > y ? x : y)                                \
+			max[0] = max4[0] > max[0] ? max4[0] : max[0];                              \
 		}                                                                                  \
-		for (int64_t i = wide; i < whole; i += N)                                          \
-			VECTORISE_SHORT for (int k = 0; k < N; k++) most[k] =                      \
-			    a[i + k] > most[k] ? a[i + k] : most[k];                               \
-		SOFTMAX_FOLD(T, most, N, x > y ? x : y)                                            \
-		const T top = most[0];                                                             \
+		for (int64_t i = n_max4; i < whole; i += N)                                        \
+			VECTORISE_SHORT for (int k = 0; k < N; k++) max[k] =                       \
+			    a[i + k] > max[k] ? a[i + k] : max[k];                                 \
+		SOFTMAX_FOLD(T, max, N, x > y ? x : y)                                             \
+		const T top = max[0];                                                              \
 		VECTORISE for (int k = 0; k < N; k++)                                              \
 		{                                                                                  \
 			const T x = rest[k] - top;                                                 \
@@ -59,12 +59,12 @@ enum { SOFTMAX_BLOCK = 4096 };
 			}                                                                          \
 		}                                                                                  \
 		SOFTMAX_FOLD(T, lane, N, x + y)                                                    \
-		const T all = (T)(sum + (double)lane[0]), scale = 1 / all;                         \
+		const T total = (T)(sum + (double)lane[0]), scale = 1 / total;                     \
 		VECTORISE for (int64_t i = 0; i < whole; i++) o[i] *= scale;                       \
 		VECTORISE for (int k = 0; k < N; k++) rest[k] *= scale;                            \
-		memcpy(o + whole, rest, (size_t)left * sizeof(T));                                 \
+		memcpy(o + whole, rest, (size_t)n_rest * sizeof(T));                               \
 		((T *)stats)[0] = top;                                                             \
-		((T *)stats)[1] = all;                                                             \
+		((T *)stats)[1] = total;                                                           \
 	}
 SOFTMAX_FUNCTION(float)
 SOFTMAX_FUNCTION(double)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiles, for body.h.  A tile's rows and vectors are constants wherever tile_TYPE is
- * inlined, so that every accumulator has a register: 28 of 32 with AVX-512, 12 of 16 before it.
- * Three rows share a pointer: that leaves enough registers for the addresses too. */
+/* The loops of tiles, for body.h.  The numbers of rows and vectors are constants where tile_TYPE is
+ * inlined, so that every accumulator has a register: 28 of 32 with AVX-512, else 12 of 16.  Three
+ * rows share a pointer, which leaves enough registers for the addresses. */
 #include "task/kernels/engine/loops/tiles.h"
 
 #ifdef __AVX512F__
@@ -10,7 +10,7 @@
 #define TILE_TALL 0
 #endif
 
-/* row, which pointer, how many rows after it */
+/* row, pointer, distance in rows from the pointer */
 #define TILE_LOW(X) X(0, p0, 0) X(1, p0, 1) X(2, p0, 2) X(3, p3, 0) X(4, p3, 1) X(5, p3, 2)
 #define TILE_HIGH(X)                                                                               \
 	X(6, p6, 0)                                                                                \
@@ -32,7 +32,7 @@
 	}
 #define TILE_STORE(r, p, o)                                                                        \
 	if (rows > r) {                                                                            \
-		loose *to = (loose *)(c + r * c_row);                                              \
+		unaligned_vec *to = (unaligned_vec *)(c + r * c_row);                              \
 		if (add) {                                                                         \
 			lo##r += to[0];                                                            \
 			if (vectors > 1)                                                           \
@@ -51,7 +51,7 @@
 	    const struct tile *t, const int rows, const int vectors)                               \
 	{                                                                                          \
 		typedef T vec __attribute__((vector_size(VECTOR_BYTES), may_alias));               \
-		typedef T loose                                                                    \
+		typedef T unaligned_vec                                                            \
 		    __attribute__((vector_size(VECTOR_BYTES), may_alias, aligned(sizeof(T))));     \
 		const int64_t width = vectors * (VECTOR_BYTES / (int)sizeof(T));                   \
 		const int64_t row = t->a_row, a_k = t->a_k, b_k = t->b_k;                          \
@@ -66,8 +66,8 @@
 			const T *p0 = (const T *)t->a + t->runs[i], *p3 = p0 + 3 * row,            \
 				*p6 = p3 + 3 * row, *p9 = p6 + 3 * row, *p12 = p9 + 3 * row;       \
 			for (int64_t k = t->run; k > 0; k--) {                                     \
-				const vec b0 = ((const loose *)b)[0];                              \
-				const vec b1 = vectors > 1 ? ((const loose *)b)[1] : b0;           \
+				const vec b0 = ((const unaligned_vec *)b)[0];                      \
+				const vec b1 = vectors > 1 ? ((const unaligned_vec *)b)[1] : b0;   \
 				TILE_EACH(TILE_STEP)                                               \
 				p0 += a_k, p3 += a_k, p6 += a_k, p9 += a_k, p12 += a_k, b += b_k;  \
 			}                                                                          \

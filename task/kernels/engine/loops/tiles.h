@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The innermost loop of matrix products and convolutions: one tile of the result, held in
- * registers while the sum runs.
+/* The innermost loop of matrix products and convolutions: one tile of the result, in registers
+ * during the sum.
  *
  *     c[row, column] (+)= sum over k of a(row, k) * b(k, column)
  *
- * The left side is read element by element where it lies (a row of a matrix, a column of one, or
- * the pixels under a filter), so it need not be copied; the right side is read by vectors.  k goes
- * through `n_runs` runs of `run` elements: run i of the left side starts at a + runs[i], the right
- * side just goes on.  Each element is summed in the order of k, whatever the tile: results do not
+ * The left side is read in place, element by element: a row or a column of a matrix, or the pixels
+ * under a filter.  The right side is read by vectors.  k goes through `n_runs` runs of `run`
+ * elements: run i of the left side starts at a + runs[i]; the runs of the right side are
+ * contiguous. Each element is summed in the order of k for every tile size, so results do not
  * depend on how the work is cut along rows and columns.
  *
- * Strides count elements.  Of each vector of b all lanes are read, whatever `columns` says. */
+ * Strides count elements.  All lanes of each vector of b are read, also those beyond `columns`. */
 #ifndef MU_TASK_KERNELS_ENGINE_LOOPS_TILES_H
 #define MU_TASK_KERNELS_ENGINE_LOOPS_TILES_H
 
@@ -34,11 +34,11 @@ typedef void tile_loop(const struct tile *t);
 
 struct tile_loops {
 	int64_t lanes; /* elements of a vector */
-	int64_t rows;  /* tiles may have 1 … rows rows */
+	int64_t rows;  /* the largest number of rows of a tile */
 	tile_loop *run[TILE_VECTORS][TILE_ROWS];
 };
 
-/* Any number of rows, in tiles of equal height.  size: bytes of an element. */
+/* Computes any number of rows, in tiles of about equal height.  size: bytes of an element. */
 static inline void tile_rows(const struct tile_loops *l, size_t size, struct tile t, int64_t rows)
 {
 	int64_t tiles = (rows + l->rows - 1) / l->rows;

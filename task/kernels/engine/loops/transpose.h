@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transpose by whole vectors, for body.h: as many rows as a vector has lanes, each a
- * vector long, change places in log2(lanes) rounds.  A round takes rows from the two halves in
- * turns and zips them: after as many rounds as an index has bits, row and column have changed
- * roles. */
+/* Transpose of blocks of vectors, for body.h.  A block has as many rows as a vector has lanes, and
+ * each row is one vector.  A round interleaves row y of the first half with row y of the second
+ * half; log2(lanes) rounds, one for each bit of an index, exchange rows and columns. */
 #include "task/kernels/engine/transpose_2d.h"
 
 #define TRANSPOSE_UNROLLED _Pragma("GCC unroll 16")
@@ -29,7 +28,7 @@
 #define TRANSPOSE_LANES_uint64_t 2
 #endif
 
-/* One round from `from` to `to`; the index lists want lanes by their number. */
+/* One round from `from` to `to`; lanes: a literal number, which selects the index lists. */
 #define TRANSPOSE_ROUND(to, from, lanes)                                                           \
 	TRANSPOSE_UNROLLED for (int y = 0; y < (lanes) / 2; y++)                                   \
 	{                                                                                          \
@@ -55,12 +54,12 @@
 
 enum {
 	TRANSPOSE_LINE = 64,
-	TRANSPOSE_WIDE = 128, /* columns of `from`, rows of `to`, that are gone through at a time */
+	TRANSPOSE_WIDE = 128, /* columns of `from`, rows of `to`, that are processed at a time */
 };
 
-/* transpose_block: writes `high` rows of one vector each to `wide` lines. It stores whole vectors
- * while at least `free` elements may be written; the next store overwrites the surplus of the one
- * before.
+/* transpose_block: writes `n_rows` rows of one vector each as `n_columns` rows. It stores whole
+ * vectors while at least a vector of the `writable` elements is left; the next store overwrites the
+ * surplus of the previous one.
  *
  * transpose_lines: transposes as many rows and columns as a cache line has elements. If the vectors
  * or the matrix are narrower, it first gathers the rows. Each line of `from` is then read once and
@@ -68,47 +67,47 @@ enum {
  * each other from the first-level cache. */
 #define TRANSPOSE_FUNCTIONS(T)                                                                     \
 	typedef T transpose_vec_##T __attribute__((vector_size(VECTOR_BYTES)));                    \
-	typedef T transpose_loose_##T                                                              \
+	typedef T transpose_unaligned_##T                                                          \
 	    __attribute__((vector_size(VECTOR_BYTES), may_alias, aligned(sizeof(T))));             \
 	static inline __attribute__((always_inline)) void transpose_block_##T(                     \
-	    T *to, int64_t to_step, const T *from, int64_t from_step, int64_t high, int64_t wide,  \
-	    int64_t free)                                                                          \
+	    T *to, int64_t to_step, const T *from, int64_t from_step, int64_t n_rows,              \
+	    int64_t n_columns, int64_t writable)                                                   \
 	{                                                                                          \
 		enum { N = VECTOR_BYTES / sizeof(T) };                                             \
 		transpose_vec_##T r[N] = {{0}}, s[N];                                              \
 		TRANSPOSE_UNROLLED for (int y = 0; y < N; y++)                                     \
 		{                                                                                  \
-			if (y < high)                                                              \
-				r[y] = *(const transpose_loose_##T *)(from + y * from_step);       \
+			if (y < n_rows)                                                            \
+				r[y] = *(const transpose_unaligned_##T *)(from + y * from_step);   \
 		}                                                                                  \
 		TRANSPOSE_ROUNDS(TRANSPOSE_LANES_##T, r, s)                                        \
-		TRANSPOSE_UNROLLED for (int x = 0; x < N; x++, to += to_step, free -= to_step)     \
+		TRANSPOSE_UNROLLED for (int x = 0; x < N; x++, to += to_step, writable -= to_step) \
 		{                                                                                  \
-			if (x < wide && free >= N)                                                 \
-				*(transpose_loose_##T *)to = r[x];                                 \
-			else if (x < wide)                                                         \
-				memcpy(to, &r[x], (size_t)high * sizeof(T));                       \
+			if (x < n_columns && writable >= N)                                        \
+				*(transpose_unaligned_##T *)to = r[x];                             \
+			else if (x < n_columns)                                                    \
+				memcpy(to, &r[x], (size_t)n_rows * sizeof(T));                     \
 		}                                                                                  \
 	}                                                                                          \
 	static inline __attribute__((always_inline)) void transpose_lines_##T(                     \
-	    T *to, int64_t to_step, const T *from, int64_t from_step, int64_t high, int64_t wide,  \
-	    int64_t free)                                                                          \
+	    T *to, int64_t to_step, const T *from, int64_t from_step, int64_t n_rows,              \
+	    int64_t n_columns, int64_t writable)                                                   \
 	{                                                                                          \
 		enum { N = VECTOR_BYTES / sizeof(T), LINE = TRANSPOSE_LINE / sizeof(T) };          \
-		T box[LINE][LINE];                                                                 \
-		if (N < LINE || wide < LINE) {                                                     \
-			for (int64_t y = 0; y < high; y++, from += from_step)                      \
-				memcpy(box[y], from, (size_t)wide * sizeof(T));                    \
-			from = box[0];                                                             \
+		T gathered[LINE][LINE];                                                            \
+		if (N < LINE || n_columns < LINE) {                                                \
+			for (int64_t y = 0; y < n_rows; y++, from += from_step)                    \
+				memcpy(gathered[y], from, (size_t)n_columns * sizeof(T));          \
+			from = gathered[0];                                                        \
 			from_step = LINE;                                                          \
 		}                                                                                  \
-		for (int64_t i = 0; i < wide; i += N)                                              \
-			for (int64_t j = 0; j < high; j += N)                                      \
+		for (int64_t i = 0; i < n_columns; i += N)                                         \
+			for (int64_t j = 0; j < n_rows; j += N)                                    \
 				transpose_block_##T(                                               \
 				    to + i * to_step + j, to_step, from + j * from_step + i,       \
-				    from_step, high - j < N ? high - j : N,                        \
-				    wide - i < N ? wide - i : N,                                   \
-				    high - j < N ? free - i * to_step - j : INT64_MAX);            \
+				    from_step, n_rows - j < N ? n_rows - j : N,                    \
+				    n_columns - i < N ? n_columns - i : N,                         \
+				    n_rows - j < N ? writable - i * to_step - j : INT64_MAX);      \
 	}                                                                                          \
 	static void transpose_##T(void *to_, int64_t to_step, const void *from_,                   \
 				  int64_t from_step, int64_t m, int64_t n)                         \
@@ -118,20 +117,20 @@ enum {
 		for (int64_t start = 0, end; start < m; start = end) {                             \
 			end = m - start > TRANSPOSE_WIDE ? start + TRANSPOSE_WIDE : m;             \
 			for (int64_t j = 0; j < n; j += LINE) {                                    \
-				const int64_t high = n - j < LINE ? n - j : LINE;                  \
+				const int64_t n_rows = n - j < LINE ? n - j : LINE;                \
 				const T *from = (const T *)from_ + j * from_step;                  \
 				T *to = (T *)to_ + j;                                              \
 				int64_t i = start;                                                 \
-				for (; i + LINE <= end && high == LINE; i += LINE)                 \
+				for (; i + LINE <= end && n_rows == LINE; i += LINE)               \
 					transpose_lines_##T(to + i * to_step, to_step, from + i,   \
 							    from_step, LINE, LINE, INT64_MAX);     \
 				for (; i + LINE <= end; i += LINE)                                 \
 					transpose_lines_##T(to + i * to_step, to_step, from + i,   \
-							    from_step, high, LINE,                 \
+							    from_step, n_rows, LINE,               \
 							    dense ? (m - i) * n : 0);              \
 				if (i < end)                                                       \
 					transpose_lines_##T(to + i * to_step, to_step, from + i,   \
-							    from_step, high, end - i, 0);          \
+							    from_step, n_rows, end - i, 0);        \
 			}                                                                          \
 		}                                                                                  \
 	}
