@@ -109,8 +109,9 @@ void args_put_index(struct mu_buf *b, const struct mu_shape *s, int rank, int64_
 	mu_buf_putc(b, ']');
 }
 
-int args_fail_position(const struct mu_tensor *indices, int64_t i, int depth, const char *what,
-		       const struct mu_shape *shape, const struct mu_node *node, struct mu_err *err)
+int args_fail_position(const struct mu_tensor *indices, int64_t i, int depth,
+		       const char *shape_name, const struct mu_shape *shape,
+		       const struct mu_node *node, struct mu_err *err)
 {
 	int64_t row[MU_MAX_RANK];
 	MU_AUTO_BUF text = {0};
@@ -121,7 +122,7 @@ int args_fail_position(const struct mu_tensor *indices, int64_t i, int depth, co
 	args_put_index(&text, &indices->shape, indices->shape.rank - 1, i);
 	mu_buf_puts(&text, " = [");
 	args_put_numbers(&text, row, depth, ", ");
-	return mu_invalid(err, "%s] does not index into %s %s%s%s", text.data, what,
+	return mu_invalid(err, "%s] does not index into %s %s%s%s", text.data, shape_name,
 			  mu_shape_str(shape), node ? ", node name: " : "", node ? node->name : "");
 }
 

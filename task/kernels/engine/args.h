@@ -25,10 +25,10 @@ void args_put_numbers(struct mu_buf *b, const int64_t *x, int n, const char *sep
  * nothing for a scalar. */
 void args_put_index(struct mu_buf *b, const struct mu_shape *s, int rank, int64_t at);
 /* Fails with the error that row i of the indices, `depth` numbers, is outside of the shape, which
- * the message calls `what`.  The message also names the node, unless it is NULL. */
-int args_fail_position(const struct mu_tensor *indices, int64_t i, int depth, const char *what,
-		       const struct mu_shape *shape, const struct mu_node *node,
-		       struct mu_err *err);
+ * the message calls shape_name.  The message also names the node, unless it is NULL. */
+int args_fail_position(const struct mu_tensor *indices, int64_t i, int depth,
+		       const char *shape_name, const struct mu_shape *shape,
+		       const struct mu_node *node, struct mu_err *err);
 /* Sets *out to the axis; negative axes count from the end. */
 int args_axis(int64_t axis, int rank, int *out, struct mu_err *err);
 /* Fails with the error that the op has no kernel for type t. */

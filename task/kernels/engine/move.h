@@ -30,7 +30,7 @@ int move_write(const struct mu_tensor *out, const struct view *v, const struct m
  * A tensor on a GPU cannot be copied elsewhere by this function; that is an error. */
 int move_to_device(struct kernel_call *c, const struct mu_tensor *stored, struct mu_tensor *out,
 		   struct mu_err *err);
-/* out = in, of as many elements, unless they are the same memory. */
+/* out = in, of the same number of elements, unless they are the same memory. */
 int move_all(const struct mu_tensor *out, const struct mu_tensor *in, struct mu_err *err);
 /* Fills out with the element of `one`; NULL: with zeros. */
 int move_fill(const struct mu_tensor *out, const struct mu_tensor *one, struct mu_err *err);

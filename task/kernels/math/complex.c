@@ -32,13 +32,14 @@ static int complex_make(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *re = kernel_in(c, 0), *im = kernel_in(c, 1);
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	bool wide = re->dtype == MU_DOUBLE;
+	bool is_double = re->dtype == MU_DOUBLE;
 
 	MU_RETURN_IF_ERROR(broadcast_shape(&re->shape, &im->shape, &shape, err));
 	MU_RETURN_IF_ERROR(
-	    kernel_out(c, 0, wide ? MU_COMPLEX128 : MU_COMPLEX64, &shape, &out, err));
-	broadcast_run(wide ? join_double : join_float, out->data, &shape, mu_dtype_size(out->dtype),
-		      re->data, &re->shape, im->data, &im->shape, mu_dtype_size(re->dtype));
+	    kernel_out(c, 0, is_double ? MU_COMPLEX128 : MU_COMPLEX64, &shape, &out, err));
+	broadcast_run(is_double ? join_double : join_float, out->data, &shape,
+		      mu_dtype_size(out->dtype), re->data, &re->shape, im->data, &im->shape,
+		      mu_dtype_size(re->dtype));
 	return 0;
 }
 

@@ -6,14 +6,14 @@
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/math/checks.h"
 
-/* to: the vectors of three elements of `from`, each rotated by `by` elements. */
-static int rotate_vectors(struct mu_tensor *to, const struct mu_tensor *from, int by,
+/* to: the vectors of three elements of `from`, each rotated by `distance` elements. */
+static int rotate_vectors(struct mu_tensor *to, const struct mu_tensor *from, int distance,
 			  struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(mu_tensor_new(to, from->dtype, &from->shape, err));
 	for (int64_t i = 0; i < from->shape.count; i += 3) {
-		elems_copy(from->dtype, to->data, i, from->data, i + by, 3 - by);
-		elems_copy(from->dtype, to->data, i + 3 - by, from->data, i, by);
+		elems_copy(from->dtype, to->data, i, from->data, i + distance, 3 - distance);
+		elems_copy(from->dtype, to->data, i + 3 - distance, from->data, i, distance);
 	}
 	return 0;
 }

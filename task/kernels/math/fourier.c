@@ -53,15 +53,15 @@ static void fourier_put(struct mu_tensor *t, int64_t at, int64_t n, number *from
 		MU_DOUBLE, from, is_complex ? 2 * n : n);
 }
 
-/* The index of the first element of row r in an item of dimensions `other`.  Rows are counted over
+/* The index of the first element of row r in an item of dimensions item_dim.  Rows are counted over
  * all of `dim` but its last dimension. */
-static int64_t row_in(int rank, int64_t r, const int64_t *dim, const int64_t *other)
+static int64_t row_in(int rank, int64_t r, const int64_t *dim, const int64_t *item_dim)
 {
-	int64_t at = 0, stride = other[rank - 1];
+	int64_t at = 0, stride = item_dim[rank - 1];
 
 	for (int d = rank - 2; d >= 0; r /= dim[d--]) {
 		at += r % dim[d] * stride;
-		stride *= other[d];
+		stride *= item_dim[d];
 	}
 	return at;
 }
@@ -143,7 +143,7 @@ static void fourier_part(void *arg, int64_t from, int64_t to)
 
 /* ---- attributes and inputs ---- */
 
-/* Reads fft_length, and checks that the input has as many elements. */
+/* Reads fft_length, and checks that the input has at least this length. */
 static int read_lengths(const struct kernel_call *c, struct transform *w, struct mu_err *err)
 {
 	int rank = w->kind.rank, n;

@@ -168,10 +168,10 @@ static int reduce_gpu_reduce(struct kernel_call *c, struct mu_err *err)
 static int l2_loss_gpu(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape scalar = mu_shape_scalar();
-	bool all[MU_MAX_RANK];
+	bool all_dims[MU_MAX_RANK];
 
-	memset(all, true, sizeof all);
-	return reduce_to(c, all, &scalar, err);
+	memset(all_dims, true, sizeof all_dims);
+	return reduce_to(c, all_dims, &scalar, err);
 }
 
 static int bias_add_grad_gpu(struct kernel_call *c, struct mu_err *err)

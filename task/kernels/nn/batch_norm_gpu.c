@@ -27,13 +27,13 @@ static int small_outputs(struct kernel_call *c, unsigned n, int64_t channels, bo
 	int rc = 0;
 
 	for (unsigned i = 1; i < c->n_out && !rc; i++) {
-		bool used = i <= n;
-		struct mu_shape shape = used      ? mu_shape_vec(channels)
+		bool is_used = i <= n;
+		struct mu_shape shape = is_used   ? mu_shape_vec(channels)
 					: scalars ? mu_shape_scalar()
 						  : mu_shape_vec(0);
 		uint64_t at;
 		rc = gpu_out(c, i, MU_FLOAT, &shape, &at, err);
-		if (!rc && used)
+		if (!rc && is_used)
 			a->out[i - 1] = at;
 		else if (!rc)
 			rc = gpu_fill(kernel_gpu(c), &c->out[i].tensor, 0, err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of NHWC tensors with HWIO filters.
  *
- * Input and output channels form `groups` equal parts; an output channel depends on its own group
- * only. Conv2D has one group. A depthwise convolution has as many groups as input channels; its
- * filter [rows, columns, channels, multiplier] has the same bytes as [rows, columns, 1, channels *
- * multiplier]. */
+ * Input and output channels form `groups` equal parts; an output channel depends only on the
+ * input channels of its group. Conv2D has one group. A depthwise convolution has as many groups as
+ * input channels; its filter [rows, columns, channels, multiplier] has the same bytes as [rows,
+ * columns, 1, channels * multiplier]. */
 #ifndef MU_TASK_KERNELS_NN_CONV_H
 #define MU_TASK_KERNELS_NN_CONV_H
 
@@ -29,7 +29,7 @@ void conv_plain(const struct conv *g, enum conv_direction direction, void *x, vo
 int conv_run(struct kernel_call *c, const struct conv *g, enum conv_direction direction, void *x,
 	     void *w, void *y, struct mu_err *err);
 
-/* Calls `window` for each output position, with x and w at the first tap that lies in the input.
+/* Calls `window` for each output position, with x and w at the first tap inside the input.
  * pixel: elements of x from pixel to pixel; steps: the steps between taps. */
 typedef void conv_window(const struct conv *g, enum conv_direction direction,
 			 const struct conv_taps *t, void *x, void *w, void *y);

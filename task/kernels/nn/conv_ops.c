@@ -24,11 +24,11 @@ static bool is_depthwise(const struct kernel_call *c)
 	return c->node->op[0] == 'D';
 }
 
-static int need_rank4(const struct mu_shape *s, const char *what, struct mu_err *err)
+static int need_rank4(const struct mu_shape *s, const char *name, struct mu_err *err)
 {
 	return s->rank == 4
 		   ? 0
-		   : mu_invalid(err, "%s must be 4-dimensional: %s", what, mu_shape_str(s));
+		   : mu_invalid(err, "%s must be 4-dimensional: %s", name, mu_shape_str(s));
 }
 
 /* The convolution of an input and a filter of these shapes. */
@@ -112,7 +112,7 @@ static int check_grad(const struct kernel_call *c, const struct conv *g, struct 
 }
 
 /* Reads a shape of four sizes from input i.  If `image`, batch and depth may be missing. */
-static int conv_sizes_of(const struct kernel_call *c, unsigned i, const char *what, bool image,
+static int conv_sizes_of(const struct kernel_call *c, unsigned i, const char *name, bool image,
 			 struct mu_shape *out, struct mu_err *err)
 {
 	const struct mu_shape *grad = &kernel_in(c, 2)->shape;
@@ -126,7 +126,7 @@ static int conv_sizes_of(const struct kernel_call *c, unsigned i, const char *wh
 		d[0] = grad->dim[0];
 		d[3] = kernel_in(c, 1)->shape.dim[2];
 	} else if (n != 4) {
-		return mu_invalid(err, "%s requires %s to contain 4 values", c->node->op, what);
+		return mu_invalid(err, "%s requires %s to contain 4 values", c->node->op, name);
 	}
 	return mu_shape_set(out, 4, d, err);
 }

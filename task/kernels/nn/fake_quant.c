@@ -288,7 +288,7 @@ QUANTIZE_DEQUANTIZE(double, rint, floor, DBL_MAX)
 static int quantize_dequantize(struct kernel_call *c, int64_t bits, struct mu_err *err)
 {
 	bool signed_ = args_attr_bool(c->node, "signed_input", true);
-	bool narrow = args_attr_bool(c->node, "narrow_range", false);
+	bool narrow_range = args_attr_bool(c->node, "narrow_range", false);
 	struct fake_quant b = {.range_given = args_attr_bool(c->node, "range_given", false)};
 	struct mu_tensor *out;
 	int rc;
@@ -298,7 +298,7 @@ static int quantize_dequantize(struct kernel_call *c, int64_t bits, struct mu_er
 				  (long long)bits, signed_);
 	b.rounds_half_up = strcmp(args_attr_string(c->node, "round_mode", ""), "HALF_UP") == 0;
 	double half = ldexp(1, (int)bits - 1);
-	b.lowest = signed_ ? narrow - half : 0;
+	b.lowest = signed_ ? narrow_range - half : 0;
 	b.highest = signed_ ? half - 1 : 2 * half - 1;
 	if ((rc = fake_quant_channels(c, 0, &b, err)) ||
 	    (b.range_given && (rc = check_range_shapes(c, 1, &b, err))) ||

@@ -12,7 +12,7 @@
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/real_types.h"
 
-/* The part of an output position's window that lies in the image: planes [z0, z1), rows [y0, y1),
+/* The part of an output position's window that is inside the image: planes [z0, z1), rows [y0, y1),
  * columns [x0, x1). */
 struct area {
 	int64_t z0, z1, y0, y1, x0, x1;

@@ -108,24 +108,24 @@ int check_pool(const struct kernel_call *c, const struct window_attrs *a, struct
 
 /* Checks that input i has this shape. */
 static int check_input_shape(const struct kernel_call *c, const struct mu_shape *want, unsigned i,
-			     const char *what, struct mu_err *err)
+			     const char *name, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, i);
 
 	if (mu_shape_eq(want, &t->shape))
 		return 0;
-	return mu_invalid(err, "Expected %s shape to be %s, but got %s", what, mu_shape_str(want),
+	return mu_invalid(err, "Expected %s shape to be %s, but got %s", name, mu_shape_str(want),
 			  mu_shape_str(&t->shape));
 }
 
 /* Checks that input i has the shape of the pool's output. */
 static int check_pooled_shape(const struct kernel_call *c, const struct pool_sizes *p, unsigned i,
-			      const char *what, struct mu_err *err)
+			      const char *name, struct mu_err *err)
 {
 	struct mu_shape want;
 
 	MU_RETURN_IF_ERROR(pool_output_shape(p, &want, err));
-	return check_input_shape(c, &want, i, what, err);
+	return check_input_shape(c, &want, i, name, err);
 }
 
 int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *a,

@@ -172,8 +172,7 @@ static struct quantize_range range_of(const struct quantizer *q, float *min, flo
 	return r;
 }
 
-/* Converts as x86 does: values outside int32 become INT32_MIN, and smaller types take its low bits.
- */
+/* Converts as x86 does: values outside int32 become INT32_MIN; smaller types take the low bits. */
 static void store_integer(enum mu_dtype t, void *to, int64_t i, float x)
 {
 	int32_t v = x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN;

@@ -60,8 +60,8 @@ static int sparse_cross_entropy_gpu(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(check_sparse_cross_entropy(c, err));
 	struct xent_args a = {.logit_row = shape->dim[1], .logit_column = 1};
-	const bool wide = kernel_in(c, 1)->dtype == MU_INT64;
-	return xent_run(c, wide ? "sparse_xent_i64" : "sparse_xent_i32", shape, &a, err);
+	const bool is_int64 = kernel_in(c, 1)->dtype == MU_INT64;
+	return xent_run(c, is_int64 ? "sparse_xent_i64" : "sparse_xent_i32", shape, &a, err);
 }
 
 static int bias_add_gpu(struct kernel_call *c, struct mu_err *err)

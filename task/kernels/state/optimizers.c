@@ -8,7 +8,7 @@
 #define DEVICE static
 #include "task/kernels/engine/loops/optimizer_constants.h"
 
-static void (*const constants[OPTIMIZER_COUNT])(double *k, const double *given, int flag) = {
+static void (*const constants[OPTIMIZER_COUNT])(double *k, const double *scalars, int flag) = {
 #define OPTIMIZER(kind, name, constants, ...) [OPTIMIZER_##kind] = constants,
 #include "task/kernels/engine/loops/optimizers.def"
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The optimizers, for all devices. TensorFlow has four ops for each algorithm (by reference or
- * handle, dense or sparse). Here an algorithm is one table row, and the op's argument names give
- * the positions of its inputs. */
+ * handle, dense or sparse). Here an algorithm is one table row, and the names of the op's
+ * arguments determine the positions of its inputs. */
 #ifndef MU_TASK_KERNELS_STATE_OPTIMIZERS_H
 #define MU_TASK_KERNELS_STATE_OPTIMIZERS_H
 

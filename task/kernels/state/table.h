@@ -7,7 +7,7 @@
 
 /* Sets *out to true if the table of input 0 is initialized. */
 int table_is_filled(const struct kernel_call *c, bool *out, struct mu_err *err);
-/* Adds keys and values, of as many elements, to the table of input 0. */
+/* Adds keys and their values, one row for each key, to the table of input 0. */
 int table_add_pairs(const struct kernel_call *c, const struct mu_tensor *keys,
 		    const struct mu_tensor *values, struct mu_err *err);
 /* Marks the table of input 0 as complete. */

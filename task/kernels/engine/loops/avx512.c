@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiled with its own flags (tools/kernels.mk); empty for other processors. */
+/* Compiled with the flags of this variant (tools/kernels.mk); empty for other processors. */
 #if defined(__AVX512F__)
 #define LOOPS_NAME    loops_avx512
 #define LOOPS_VARIANT "cpu-avx512"
