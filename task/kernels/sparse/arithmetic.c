@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic of sparse tensors.  Two of them are joined by walking both in the order of their
- * positions, which they are expected to be in, as TensorFlow expects it. */
+/* Arithmetic of sparse tensors.  Ops with two sparse operands merge them by position; they expect
+ * sorted positions, as TensorFlow does. */
 #include <complex.h>
 #include <math.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static int sparse_arithmetic_compare(const struct mu_tensor *a, int64_t i,
 
 /* ---- two sparse tensors ---- */
 
-/* Entries of the union: where each comes from, -1 when one of the two lacks it. */
+/* An entry of the union: its index in either operand, -1 if that operand lacks the position. */
 struct entry_pair {
 	int64_t a, b;
 };
@@ -75,45 +75,46 @@ static double magnitude(enum mu_dtype type, const void *x)
 	return fabs(v);
 }
 
-/* Outputs 0 and 1: the positions, and `op` of the values. A missing value is zero, or with `sums`
- * not added. Sums below input 6 are dropped. */
-static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct mu_err *err)
+/* Outputs 0 and 1: the positions of the union, and `op` of the values. A missing value is zero.
+ * With `is_sum`, drops sums of two values whose magnitude is below input 6 (`thresh`). */
+static int union_of(struct kernel_call *c, enum binary_op op, bool is_sum, struct mu_err *err)
 {
 	struct mu_tensor *at, *values;
 	struct mu_shape vec;
 	struct sparse a, b;
-	double least = 0;
+	double threshold = 0;
 
-	MU_RETURN_IF_ERROR(read_operands(c, !sums, &a, &b, err));
+	MU_RETURN_IF_ERROR(read_operands(c, !is_sum, &a, &b, err));
 	enum mu_dtype type = a.values->dtype;
 	binary_loop *loop = loops->binary[op][type];
 	size_t size = mu_dtype_size(type);
 	if (!loop)
 		return args_no_kernel(c, type, err);
-	if (sums && !convert(MU_DOUBLE, &least, kernel_in(c, 6)->dtype, kernel_in(c, 6)->data, 1))
+	if (is_sum &&
+	    !convert(MU_DOUBLE, &threshold, kernel_in(c, 6)->dtype, kernel_in(c, 6)->data, 1))
 		return mu_invalid(err, "thresh must be a real number");
-	MU_AUTO_FREE struct entry_pair *all = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *all);
-	MU_AUTO_FREE char *made = mu_xcalloc((size_t)(a.n + b.n) + 1, size);
-	int64_t n = sparse_arithmetic_join(&a, &b, all), kept = 0;
+	MU_AUTO_FREE struct entry_pair *pairs = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *pairs);
+	MU_AUTO_FREE char *results = mu_xcalloc((size_t)(a.n + b.n) + 1, size);
+	int64_t n = sparse_arithmetic_join(&a, &b, pairs), n_kept = 0;
 	const uint64_t zero[2] = {0};
 	for (int64_t i = 0; i < n; i++) {
-		const void *x = all[i].a < 0 ? zero : element(a.values, all[i].a);
-		const void *y = all[i].b < 0 ? zero : element(b.values, all[i].b);
-		loop(made + (size_t)kept * size, x, y, 1, BOTH_RUN);
-		if (!sums || all[i].a < 0 || all[i].b < 0 ||
-		    magnitude(type, made + (size_t)kept * size) >= least)
-			all[kept++] = all[i];
+		const void *x = pairs[i].a < 0 ? zero : element(a.values, pairs[i].a);
+		const void *y = pairs[i].b < 0 ? zero : element(b.values, pairs[i].b);
+		loop(results + (size_t)n_kept * size, x, y, 1, BOTH_RUN);
+		if (!is_sum || pairs[i].a < 0 || pairs[i].b < 0 ||
+		    magnitude(type, results + (size_t)n_kept * size) >= threshold)
+			pairs[n_kept++] = pairs[i];
 	}
-	vec = mu_shape_vec(kept);
+	vec = mu_shape_vec(n_kept);
 	MU_RETURN_IF_ERROR(
-	    kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){kept, a.shape.rank}, &at, err));
+	    kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){n_kept, a.shape.rank}, &at, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, type, &vec, &values, err));
-	memcpy(values->data, made, (size_t)kept * size);
-	for (int64_t i = 0; i < kept; i++)
+	memcpy(values->data, results, (size_t)n_kept * size);
+	for (int64_t i = 0; i < n_kept; i++)
 		elems_copy(MU_INT64, at->data, i * a.shape.rank,
-			   all[i].a < 0 ? b.at->data : a.at->data,
-			   (all[i].a < 0 ? all[i].b : all[i].a) * a.shape.rank, a.shape.rank);
-	if (sums)
+			   pairs[i].a < 0 ? b.at->data : a.at->data,
+			   (pairs[i].a < 0 ? pairs[i].b : pairs[i].a) * a.shape.rank, a.shape.rank);
+	if (is_sum)
 		kernel_out_take(c, 2, mu_tensor_ref(kernel_in(c, 2)));
 	return 0;
 }
@@ -122,7 +123,8 @@ KERNEL_RUN(sparse_arithmetic_add, union_of(c, BIN_AddV2, true, err))
 KERNEL_RUN(maximum, union_of(c, BIN_Maximum, false, err))
 KERNEL_RUN(minimum, union_of(c, BIN_Minimum, false, err))
 
-/* The gradient of one operand's values: that of the sum at the same positions. */
+/* Output `out`: the gradient of the operand with the positions of input `in`.  It is the gradient
+ * of the sum at the same positions, and zero elsewhere. */
 static int grad_of(struct kernel_call *c, unsigned in, unsigned out, struct mu_err *err)
 {
 	const struct mu_tensor *grad = kernel_in(c, 0), *at = kernel_in(c, in);
@@ -148,7 +150,7 @@ static int add_grad(struct kernel_call *c, struct mu_err *err)
 	return grad_of(c, 2, 1, err);
 }
 
-/* ---- a sparse and a dense one ---- */
+/* ---- a sparse and a dense tensor ---- */
 
 /* The element of a dense tensor of shape d, broadcast to the sparse shape, at entry i. */
 static int64_t dense_at(const struct sparse *s, int64_t i, const struct mu_shape *d)
@@ -229,8 +231,8 @@ static int dense_add(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Over runs of entries that differ in the last dimension only. Positions may be outside the shape,
- * as in TensorFlow. */
+/* Softmax over runs of entries that differ in the last dimension only. Positions may be outside the
+ * shape, as in TensorFlow. */
 static int sparse_arithmetic_softmax(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_tensor *out;
@@ -261,31 +263,31 @@ static int sparse_arithmetic_softmax(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* The gradient of the values; the rest is that of the default for empty rows. */
+/* Output 0: the gradient of the values.  Output 1: the gradient of the default value. */
 static int fill_grad(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_tensor *map = kernel_in(c, 0), *grad = kernel_in(c, 1);
-	struct mu_tensor *values, *rest;
+	const struct mu_tensor *reverse_index = kernel_in(c, 0), *grad = kernel_in(c, 1);
+	struct mu_tensor *values, *default_grad;
 
 	binary_loop *loop = loops->binary[BIN_AddV2][grad->dtype];
 	if (!loop)
 		return args_no_kernel(c, grad->dtype, err);
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, grad->dtype, &map->shape, &values, err));
-	MU_RETURN_IF_ERROR(kernel_out_scalar(c, 1, grad->dtype, &rest, err));
-	MU_AUTO_FREE bool *seen = mu_xcalloc((size_t)grad->shape.count + 1, sizeof *seen);
-	for (int64_t i = 0; i < map->shape.count; i++) {
-		int64_t k = MU_DATA(int64_t, map)[i];
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, grad->dtype, &reverse_index->shape, &values, err));
+	MU_RETURN_IF_ERROR(kernel_out_scalar(c, 1, grad->dtype, &default_grad, err));
+	MU_AUTO_FREE bool *is_value = mu_xcalloc((size_t)grad->shape.count + 1, sizeof *is_value);
+	for (int64_t i = 0; i < reverse_index->shape.count; i++) {
+		int64_t k = MU_DATA(int64_t, reverse_index)[i];
 		if (k < 0 || k >= grad->shape.count)
 			return mu_invalid(
 			    err, "Elements in reverse index must be in [0, %lld) but got %lld",
 			    (long long)grad->shape.count, (long long)k);
 		elems_copy(grad->dtype, values->data, i, grad->data, k, 1);
-		seen[k] = true;
+		is_value[k] = true;
 	}
-	elems_zero(grad->dtype, rest->data, 0, 1);
+	elems_zero(grad->dtype, default_grad->data, 0, 1);
 	for (int64_t k = 0; k < grad->shape.count; k++)
-		if (!seen[k])
-			loop(rest->data, rest->data, element(grad, k), 1, BOTH_RUN);
+		if (!is_value[k])
+			loop(default_grad->data, default_grad->data, element(grad, k), 1, BOTH_RUN);
 	return 0;
 }
 

@@ -6,16 +6,17 @@
 
 struct entry {
 	const int64_t *at;
-	int64_t shift; /* added to position `dim` */
-	int64_t value; /* within its tensor */
-	unsigned from;
+	int64_t shift; /* added to coordinate `dim` */
+	int64_t value; /* index in the values of its tensor */
+	unsigned from; /* number of its tensor */
 };
 
 struct order {
 	int rank, dim;
 };
 
-/* The inputs are n positions, n values, n shapes; dims are the result's. */
+/* The inputs are n positions, n values and n shapes.  Sets the output's dimensions and its number
+ * of entries. */
 static int sparse_concat_check(const struct kernel_call *c, unsigned n, struct order *o,
 			       int64_t *dims, int64_t *entries, struct mu_err *err)
 {
@@ -49,17 +50,17 @@ static int sparse_concat_check(const struct kernel_call *c, unsigned n, struct o
 	return 0;
 }
 
-static int64_t sparse_concat_place(const struct entry *e, const struct order *o, int d)
+static int64_t entry_coordinate(const struct entry *e, const struct order *o, int d)
 {
 	return (int64_t)((uint64_t)e->at[d] + (uint64_t)(d == o->dim ? e->shift : 0));
 }
 
-static int sparse_concat_by_place(const void *a, const void *b, void *arg)
+static int sparse_concat_compare(const void *a, const void *b, void *arg)
 {
 	const struct entry *x = a, *y = b;
 
 	for (int d = 0; d < ((const struct order *)arg)->rank; d++) {
-		int64_t p = sparse_concat_place(x, arg, d), q = sparse_concat_place(y, arg, d);
+		int64_t p = entry_coordinate(x, arg, d), q = entry_coordinate(y, arg, d);
 		if (p != q)
 			return p < q ? -1 : 1;
 	}
@@ -79,14 +80,15 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 	if (!n || c->n_in % 3)
 		return mu_invalid(err, "%u inputs are not positions, values and shapes", c->n_in);
 	MU_RETURN_IF_ERROR(sparse_concat_check(c, n, &o, dims, &count, err));
-	MU_AUTO_FREE struct entry *all = mu_xcalloc((size_t)count + 1, sizeof *all);
+	MU_AUTO_FREE struct entry *list = mu_xcalloc((size_t)count + 1, sizeof *list);
 	for (unsigned i = 0; i < n; i++) {
 		const struct mu_tensor *from = kernel_in(c, i);
 		for (int64_t e = 0; e < from->shape.dim[0]; e++)
-			all[k++] = (struct entry){MU_DATA(int64_t, from) + e * o.rank, shift, e, i};
+			list[k++] =
+			    (struct entry){MU_DATA(int64_t, from) + e * o.rank, shift, e, i};
 		shift += mu_tensor_int(kernel_in(c, 2 * n + i), o.dim);
 	}
-	qsort_r(all, (size_t)count, sizeof *all, sparse_concat_by_place, &o);
+	qsort_r(list, (size_t)count, sizeof *list, sparse_concat_compare, &o);
 	const enum mu_dtype type = kernel_in(c, n)->dtype;
 	vec = mu_shape_vec(count);
 	ranks = mu_shape_vec(o.rank);
@@ -96,9 +98,9 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &ranks, &shape_out, err));
 	for (int64_t i = 0; i < count; i++) {
 		for (int d = 0; d < o.rank; d++)
-			MU_DATA(int64_t, at)[i * o.rank + d] = sparse_concat_place(&all[i], &o, d);
-		elems_copy(type, values->data, i, kernel_in(c, n + all[i].from)->data, all[i].value,
-			   1);
+			MU_DATA(int64_t, at)[i * o.rank + d] = entry_coordinate(&list[i], &o, d);
+		elems_copy(type, values->data, i, kernel_in(c, n + list[i].from)->data,
+			   list[i].value, 1);
 	}
 	for (int d = 0; d < o.rank; d++)
 		MU_DATA(int64_t, shape_out)[d] = dims[d];

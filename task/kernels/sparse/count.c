@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts of the values in each row of a dense, sparse or ragged tensor, as a sparse tensor.
  *
- * Each value becomes an entry of its row.  Sorted entries with equal values are one element of the
- * output; its weights are added in the order of the input. */
+ * Each value becomes an entry.  The entries are sorted by row and value.  Equal entries form one
+ * output element: the sum of their weights, added in input order. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -18,7 +18,7 @@ struct counts {
 	int64_t rows;
 	bool is_vector; /* the output has no dimension for rows */
 	struct entry *entries;
-	int64_t n, columns; /* columns: of the output */
+	int64_t n, columns; /* entries; columns of the output */
 };
 
 static int count_order(const void *a_, const void *b_)
@@ -37,13 +37,13 @@ static bool is_same_count(const struct entry *a, const struct entry *b)
 	return a->row == b->row && a->value == b->value;
 }
 
-/* Fills entries; row_of(arg, i) is the row of value i, and is called in order. */
+/* Fills and sorts the entries.  row_of(arg, i) returns the row of value i; i rises. */
 static int count_collect(const struct kernel_call *c, struct counts *s,
 			 int64_t (*row_of)(void *arg, int64_t i), void *arg, struct mu_err *err)
 {
 	const int64_t n = s->values->shape.count;
-	const int64_t most = args_attr_int(c->node, "maxlength", -1);
-	const int64_t least = args_attr_int(c->node, "minlength", -1);
+	const int64_t max_length = args_attr_int(c->node, "maxlength", -1);
+	const int64_t min_length = args_attr_int(c->node, "minlength", -1);
 	int64_t largest = 0;
 
 	s->entries = malloc((size_t)(n + 1) * sizeof *s->entries);
@@ -56,17 +56,17 @@ static int count_collect(const struct kernel_call *c, struct counts *s,
 			return mu_invalid(err, "Input values must all be non-negative");
 		int64_t row = row_of(arg, i);
 		largest = value > largest ? value : largest;
-		if (most < 0 || value < most)
+		if (max_length < 0 || value < max_length)
 			s->entries[s->n++] = (struct entry){row, value, i};
 	}
 	qsort(s->entries, (size_t)s->n, sizeof *s->entries, count_order);
-	const int64_t past = (int64_t)((uint64_t)largest + 1); /* wraps around, as in TensorFlow */
-	s->columns = most >= 0 ? most : past > least ? past : least;
+	const int64_t end = (int64_t)((uint64_t)largest + 1); /* wraps around, as in TensorFlow */
+	s->columns = max_length >= 0 ? max_length : end > min_length ? end : min_length;
 	return 0;
 }
 
-/* The elements of the output from entries[i …]; the first is at element k. */
-static void count_add_up(const struct counts *s, bool once, struct mu_tensor *out)
+/* Adds the weights of equal entries.  With `is_binary` each output element is 1. */
+static void count_add_up(const struct counts *s, bool is_binary, struct mu_tensor *out)
 {
 	const enum mu_dtype t = out->dtype;
 	const size_t size = mu_dtype_size(t);
@@ -78,12 +78,12 @@ static void count_add_up(const struct counts *s, bool once, struct mu_tensor *ou
 	for (int64_t i = 0; i < s->n; i++) {
 		const bool is_first = !i || !is_same_count(&s->entries[i], &s->entries[i - 1]);
 		const char *weight =
-		    once || !s->weights->shape.count
+		    is_binary || !s->weights->shape.count
 			? (const char *)&unit
 			: (const char *)s->weights->data + (size_t)s->entries[i].at * size;
 		if (is_first)
 			memcpy(to += size, weight, size);
-		else if (!once)
+		else if (!is_binary)
 			loops->binary[BIN_AddV2][t](to, to, weight, 1, BOTH_RUN);
 	}
 }
@@ -167,8 +167,8 @@ static int64_t row_of_sparse(void *indices, int64_t i)
 	return rank == 1 ? 0 : MU_DATA(int64_t, t)[i * rank];
 }
 
-static int check_places(const struct mu_tensor *indices, const struct mu_tensor *shape,
-			struct mu_err *err)
+static int check_positions_in_shape(const struct mu_tensor *indices, const struct mu_tensor *shape,
+				    struct mu_err *err)
 {
 	const int64_t rank = indices->shape.dim[1], *dim = MU_DATA(int64_t, shape);
 
@@ -223,7 +223,7 @@ static int sparse_counts(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(check_sparse(&indices, s.values, shape, err));
 	MU_RETURN_IF_ERROR(check_weights(&s, "values", err));
-	MU_RETURN_IF_ERROR(check_places(&indices, shape, err));
+	MU_RETURN_IF_ERROR(check_positions_in_shape(&indices, shape, err));
 	s.is_vector = shape->shape.count == 1;
 	if (!s.is_vector)
 		s.rows = MU_DATA(int64_t, shape)[0];

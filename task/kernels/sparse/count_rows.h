@@ -22,12 +22,12 @@ static inline int check_ragged_rows(const struct mu_tensor *splits, int64_t valu
 }
 
 struct ragged_rows {
-	const int64_t *splits; /* checked; the last one is above each position */
+	const int64_t *splits; /* checked; the last split is above each i */
 	int64_t next;          /* the end of the current row is splits[next] */
 };
 
-/* The row of value i; i never decreases.  As in TensorFlow, a split that is less than the one
- * before it ends an empty row. */
+/* Returns the row of value i; i must not decrease.  As in TensorFlow, a split that is less than its
+ * predecessor ends an empty row. */
 static inline int64_t ragged_row_next(struct ragged_rows *r, int64_t i)
 {
 	while (i >= r->splits[r->next])

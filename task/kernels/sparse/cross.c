@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SparseCross and RaggedCross: for each row all combinations of one value from each column, as one
- * string or as a bucket number. A column is a sparse tensor, sorted by row, a ragged one, or a
- * dense one. */
+ * string or as a bucket number. A column is a sparse tensor sorted by row, a ragged tensor, or a
+ * dense tensor. */
 #include <inttypes.h>
 
 #include "task/kernels/engine/args.h"
@@ -14,30 +14,30 @@ enum { MAX_COLUMNS = 1024 };
 
 struct column {
 	const struct mu_tensor *values;
-	const int64_t *rows;            /* of a sparse column: row and position of each entry */
-	const struct mu_tensor *splits; /* of a ragged column: where each row begins */
+	const int64_t *rows;            /* sparse column: row and column of each entry */
+	const struct mu_tensor *splits; /* ragged column: its row splits */
 	int64_t entries;
-	int64_t first, count; /* of the current row */
+	int64_t first, count; /* the values of the current row */
 };
 
 struct cross {
 	struct column *columns;
-	unsigned n, n_inputs; /* of the columns */
+	unsigned n, n_inputs; /* columns, and the inputs that hold them */
 	int64_t batch;
 	bool hashed;
 	int64_t buckets;
 	bool has_key;
 	uint64_t key;
-	uint64_t (*join)(uint64_t a, uint64_t b); /* of hashes */
-	bool hashes_numbers;      /* of sparse columns: TensorFlow hashes their low 4 bytes */
-	const int64_t *salt;      /* of a keyed hash of texts; NULL: the plain one */
+	uint64_t (*join)(uint64_t a, uint64_t b); /* combines two hashes */
+	bool hashes_numbers;      /* TensorFlow hashes the low 4 bytes of int64 in sparse columns */
+	const int64_t *salt;      /* key of keyed_hash(); NULL: fingerprint64() */
 	struct mu_span separator; /* between the texts of a combination */
 	int64_t *pick;            /* position of the current combination in each column */
 };
 
 /* ---- inputs ---- */
 
-static int batch_is(struct cross *x, bool first, int64_t rows, struct mu_err *err)
+static int set_batch_size(struct cross *x, bool first, int64_t rows, struct mu_err *err)
 {
 	if (first)
 		x->batch = rows;
@@ -64,7 +64,7 @@ static int sparse_column(struct kernel_call *c, struct cross *x, unsigned i, uns
 				  mu_shape_str(&shape->shape), i);
 	x->columns[i] = (struct column){
 	    .values = values, .rows = indices->data, .entries = values->shape.count};
-	return batch_is(x, !i, MU_DATA(int64_t, shape)[0], err);
+	return set_batch_size(x, !i, MU_DATA(int64_t, shape)[0], err);
 }
 
 static int read_columns(struct kernel_call *c, struct cross *x, struct mu_err *err)
@@ -85,15 +85,15 @@ static int read_columns(struct kernel_call *c, struct cross *x, struct mu_err *e
 		x->columns[i] = (struct column){.values = t};
 		rc = args_rank(c, i + 2 * (unsigned)sparse, 2, err);
 		if (!rc)
-			rc = batch_is(x, !i, t->shape.dim[0], err);
+			rc = set_batch_size(x, !i, t->shape.dim[0], err);
 	}
 	return rc;
 }
 
 /* ---- combinations ---- */
 
-/* The first row from `row` that may have combinations. Nothing limits the number of rows of sparse
- * columns, or of dense columns without elements. */
+/* Returns the first row from `row` on that may have combinations. Sparse columns, and dense columns
+ * without elements, may declare any number of empty rows, so these are skipped. */
 static int64_t next_row(const struct cross *x, int64_t row)
 {
 	int64_t next = INT64_MAX;
@@ -113,8 +113,8 @@ static int64_t next_row(const struct cross *x, int64_t row)
 	return next == INT64_MAX ? row : next;
 }
 
-/* Moves every column to the next row, rows coming in order, and counts its combinations; -1 when
- * there are more than can be. */
+/* Moves every column to `row` and returns its number of combinations, -1 on overflow.  Rows must
+ * rise from call to call. */
 static int64_t enter_row(struct cross *x, int64_t row)
 {
 	int64_t n = 1;
@@ -140,7 +140,7 @@ static int64_t enter_row(struct cross *x, int64_t row)
 	return n;
 }
 
-static bool next_pick(struct cross *x)
+static bool next_combination(struct cross *x)
 {
 	for (unsigned i = x->n; i-- > 0; x->pick[i] = 0)
 		if (++x->pick[i] < x->columns[i].count)
@@ -148,6 +148,7 @@ static bool next_pick(struct cross *x)
 	return false;
 }
 
+/* The current value of column i: an int64 itself, else its hash. */
 static int64_t number_of(const struct cross *x, unsigned i)
 {
 	const struct column *col = &x->columns[i];
@@ -194,7 +195,7 @@ static void put_text(const struct cross *x, struct mu_buf *b)
 	}
 }
 
-/* The current combination as element `at` of the values. */
+/* Writes the current combination to element `at` of the values. */
 static void sparse_cross_put(const struct cross *x, struct mu_tensor *values, int64_t at,
 			     struct mu_buf *text)
 {
@@ -206,8 +207,9 @@ static void sparse_cross_put(const struct cross *x, struct mu_tensor *values, in
 	mu_string_set(&MU_DATA(struct mu_string, values)[at], text->data, text->len);
 }
 
-/* Leaves the columns before their first rows. */
-static int count_all(struct cross *x, int64_t *total, int64_t *widest, struct mu_err *err)
+/* Sets the number of combinations of all rows and the largest number of a row.  Resets the columns
+ * to their first rows. */
+static int count_combinations(struct cross *x, int64_t *total, int64_t *widest, struct mu_err *err)
 {
 	*total = *widest = 0;
 	for (int64_t row = next_row(x, 0); row < x->batch; row = next_row(x, row + 1)) {
@@ -228,7 +230,7 @@ static int sparse_cross_output(struct kernel_call *c, struct cross *x, struct mu
 	int64_t total, widest, at = 0;
 	MU_AUTO_BUF text = {0};
 
-	MU_RETURN_IF_ERROR(count_all(x, &total, &widest, err));
+	MU_RETURN_IF_ERROR(count_combinations(x, &total, &widest, err));
 	MU_RETURN_IF_ERROR(
 	    kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){total, 2}, &indices, err));
 	MU_RETURN_IF_ERROR(
@@ -236,7 +238,7 @@ static int sparse_cross_output(struct kernel_call *c, struct cross *x, struct mu
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 2, MU_INT64, 2, &shape, err));
 	for (int64_t row = next_row(x, 0); row < x->batch; row = next_row(x, row + 1)) {
 		int64_t n = enter_row(x, row);
-		for (int64_t k = 0; k < n; k++, at++, next_pick(x)) {
+		for (int64_t k = 0; k < n; k++, at++, next_combination(x)) {
 			MU_DATA(int64_t, indices)[2 * at] = row;
 			MU_DATA(int64_t, indices)[2 * at + 1] = k;
 			sparse_cross_put(x, values, at, &text);
@@ -307,7 +309,7 @@ static int sparse_cross_hashed(struct kernel_call *c, struct mu_err *err)
 
 /* ---- RaggedCross ---- */
 
-static int ragged_cross_ragged(struct column *col, struct mu_err *err)
+static int check_ragged_column(struct column *col, struct mu_err *err)
 {
 	const struct mu_tensor *s = col->splits;
 	const char *wrong = NULL;
@@ -326,7 +328,7 @@ static int ragged_cross_ragged(struct column *col, struct mu_err *err)
 	return wrong ? mu_invalid(err, "Invalid RaggedTensor: Ragged splits must %s.", wrong) : 0;
 }
 
-static int ragged_cross_sparse(const struct column *col, const struct mu_tensor *indices,
+static int check_sparse_column(const struct column *col, const struct mu_tensor *indices,
 			       const struct mu_tensor *shape, unsigned k, struct mu_err *err)
 {
 	if (indices->shape.rank != 2 || col->values->shape.rank != 1 || shape->shape.rank != 1 ||
@@ -340,7 +342,7 @@ static int ragged_cross_sparse(const struct column *col, const struct mu_tensor 
 	return 0;
 }
 
-/* Takes the columns from the inputs, which are sorted by kind, in the order of `input_order`. */
+/* Reads the columns in the order of `input_order`; the inputs are sorted by kind. */
 static int ragged_cross_columns(struct kernel_call *c, struct cross *x, struct mu_err *err)
 {
 	const char *order = args_attr_string(c->node, "input_order", "");
@@ -353,7 +355,7 @@ static int ragged_cross_columns(struct kernel_call *c, struct cross *x, struct m
 				       "splits and indices in number");
 	unsigned dense = c->n_in - 2 * ragged - 3 * sparse, next[3] = {0};
 	static const char letters[] = "RSD";
-	const unsigned most[3] = {ragged, sparse, dense};
+	const unsigned counts[3] = {ragged, sparse, dense};
 
 	x->n = ragged + sparse + dense;
 	if (strlen(order) != x->n)
@@ -366,12 +368,12 @@ static int ragged_cross_columns(struct kernel_call *c, struct cross *x, struct m
 		unsigned kind = letter ? (unsigned)(letter - letters) : 0, k = next[kind]++;
 		int64_t rows;
 
-		if (!letter || k >= most[kind])
+		if (!letter || k >= counts[kind])
 			return mu_invalid(err, "Unexpected input_order value.");
 		if (*letter == 'R') {
 			*col = (struct column){.values = kernel_in(c, k),
 					       .splits = kernel_in(c, ragged + k)};
-			MU_RETURN_IF_ERROR(ragged_cross_ragged(col, err));
+			MU_RETURN_IF_ERROR(check_ragged_column(col, err));
 			rows = col->splits->shape.count - 1;
 		} else if (*letter == 'S') {
 			const struct mu_tensor *indices = kernel_in(c, 2 * ragged + k);
@@ -379,7 +381,7 @@ static int ragged_cross_columns(struct kernel_call *c, struct cross *x, struct m
 
 			*col = (struct column){.values = kernel_in(c, 2 * ragged + sparse + k),
 					       .rows = indices->data};
-			MU_RETURN_IF_ERROR(ragged_cross_sparse(col, indices, shape, k, err));
+			MU_RETURN_IF_ERROR(check_sparse_column(col, indices, shape, k, err));
 			col->entries = col->values->shape.count;
 			rows = MU_DATA(int64_t, shape)[0];
 		} else {
@@ -404,9 +406,9 @@ static int ragged_cross_output(struct kernel_call *c, struct cross *x, struct mu
 	int64_t total, widest, at = 0;
 	MU_AUTO_BUF text = {0};
 
-	/* first of all: what has too many rows is not counted */
+	/* allocated first: an input with too many rows fails before its rows are counted */
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, type, x->batch + 1, &splits, err));
-	MU_RETURN_IF_ERROR(count_all(x, &total, &widest, err));
+	MU_RETURN_IF_ERROR(count_combinations(x, &total, &widest, err));
 	if (type == MU_INT32 && total > INT32_MAX)
 		return mu_invalid(err, "too many combinations for row splits of int32: %lld",
 				  (long long)total);
@@ -414,7 +416,7 @@ static int ragged_cross_output(struct kernel_call *c, struct cross *x, struct mu
 	    kernel_out_vec(c, 0, x->hashed ? MU_INT64 : MU_STRING, total, &values, err));
 	for (int64_t row = 0; row < x->batch; row++) {
 		mu_tensor_set_int(splits, row, at);
-		for (int64_t n = enter_row(x, row); n; n--, at++, next_pick(x))
+		for (int64_t n = enter_row(x, row); n; n--, at++, next_combination(x))
 			sparse_cross_put(x, values, at, &text);
 	}
 	mu_tensor_set_int(splits, x->batch, at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse tensors sorted, and multiplied with dense matrices. */
+/* SparseReorder and SparseTensorDenseMatMul. */
 
 #include <complex.h>
 
@@ -8,7 +8,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/sparse/checks.h"
 
-/* ---- SparseReorder: rows by rising position, equal ones as they came ---- */
+/* ---- SparseReorder: a stable sort by position ---- */
 
 struct row {
 	const int64_t *at;
@@ -53,7 +53,7 @@ int check_sparse_product(const struct kernel_call *c, struct sparse_product *p,
 			 struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_shape *b = &kernel_in(c, 3)->shape;
-	bool flip_b = args_attr_bool(c->node, "adjoint_b", false);
+	bool adjoint_b = args_attr_bool(c->node, "adjoint_b", false);
 	struct mu_shape a;
 
 	MU_RETURN_IF_ERROR(args_shape(c, 2, &a, err));
@@ -61,32 +61,32 @@ int check_sparse_product(const struct kernel_call *c, struct sparse_product *p,
 	p->flip = args_attr_bool(c->node, "adjoint_a", false);
 	p->rows = a.dim[p->flip];
 	p->inner = a.dim[!p->flip];
-	p->cols = b->dim[!flip_b];
-	p->b_row = flip_b ? 1 : b->dim[1];
-	p->b_col = flip_b ? b->dim[1] : 1;
-	if (b->dim[flip_b] != p->inner)
+	p->cols = b->dim[!adjoint_b];
+	p->b_row = adjoint_b ? 1 : b->dim[1];
+	p->b_col = adjoint_b ? b->dim[1] : 1;
+	if (b->dim[adjoint_b] != p->inner)
 		return mu_invalid(err,
 				  "Cannot multiply A and B because inner dimension does not match: "
 				  "%lld vs. %lld.  Did you forget a transpose?",
-				  (long long)p->inner, (long long)b->dim[flip_b]);
+				  (long long)p->inner, (long long)b->dim[adjoint_b]);
 	return mu_shape_set(shape, 2, (int64_t[]){p->rows, p->cols}, err);
 }
 
-/* CONJ is applied to what an adjoint reads. */
+/* CONJ conjugates the elements of an adjoint operand; it is empty for real types. */
 #define MULTIPLY(name, T, CONJ)                                                                    \
 	static void multiply_##name(const struct kernel_call *c, const struct sparse_product *p,   \
 				    void *product)                                                 \
 	{                                                                                          \
 		T *out = product;                                                                  \
 		const T *v = kernel_in(c, 1)->data, *b = kernel_in(c, 3)->data;                    \
-		const bool flip_b = args_attr_bool(c->node, "adjoint_b", false);                   \
+		const bool adjoint_b = args_attr_bool(c->node, "adjoint_b", false);                \
 		for (int64_t k = 0; k < p->n; k++) {                                               \
 			int64_t i = mu_tensor_int(kernel_in(c, 0), 2 * k + p->flip);               \
 			int64_t j = mu_tensor_int(kernel_in(c, 0), 2 * k + !p->flip);              \
 			T a = p->flip ? CONJ(v[k]) : v[k];                                         \
 			for (int64_t x = 0; x < p->cols; x++) {                                    \
 				T y = b[j * p->b_row + x * p->b_col];                              \
-				out[i * p->cols + x] += a * (flip_b ? CONJ(y) : y);                \
+				out[i * p->cols + x] += a * (adjoint_b ? CONJ(y) : y);             \
 			}                                                                          \
 		}                                                                                  \
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sparse matrix times a dense one: entries sorted by the row they go to, so that a thread makes
- * an element of the product in the order in which its entries were given. */
+/* The product of a sparse and a dense matrix.  Entries are sorted by output row.  One thread
+ * computes each output element and adds its entries in input order. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/index.h"
 #include "task/kernels/engine/cuda/math.h"
 
-/* An entry outside the matrix goes nowhere. */
+/* An entry outside the matrix gets the key -1 and is ignored. */
 KERNEL(sparse_keys, sparse_product_args)
 {
 	EACH(k, a.by.n)

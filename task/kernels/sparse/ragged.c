@@ -17,7 +17,8 @@ static int64_t ragged_split(const struct ragged *r, unsigned level, int64_t i)
 	return mu_tensor_int(kernel_in(r->c, level), i);
 }
 
-/* Every level begins at 0, never goes back, and ends where the one below it does. */
+/* The splits of a level must begin with 0 and not decrease.  The last split must be the number of
+ * rows of the next level, or of the values. */
 static int ragged_check_splits(const struct ragged *r, struct mu_err *err)
 {
 	for (unsigned l = 0; l < r->levels; l++) {
@@ -61,31 +62,32 @@ static void put_shape(const struct ragged *r, int64_t *dim)
 		dim[r->levels + (unsigned)d] = r->values->shape.dim[d];
 }
 
-/* Row v of the values has one place at each level; `at` remembers the rows that led to the last. */
-static void put_place(const struct ragged *r, int64_t v, int64_t *at, int64_t *place)
+/* Writes the index of row v of the values at each level.  `at` holds the current row of each level;
+ * v must not decrease from call to call. */
+static void put_position(const struct ragged *r, int64_t v, int64_t *at, int64_t *position)
 {
 	for (unsigned l = r->levels; l-- > 0;) {
 		while (ragged_split(r, l, at[l] + 1) <= v)
 			at[l]++;
-		place[l + 1] = v - ragged_split(r, l, at[l]);
+		position[l + 1] = v - ragged_split(r, l, at[l]);
 		v = at[l];
 	}
-	place[0] = v;
+	position[0] = v;
 }
 
-static void put_places(const struct ragged *r, int64_t *to, unsigned rank)
+static void put_positions(const struct ragged *r, int64_t *to, unsigned rank)
 {
 	const struct mu_shape *s = &r->values->shape;
-	int64_t at[MU_MAX_RANK + 1] = {0}, place[2 * MU_MAX_RANK + 1];
-	int64_t each = s->dim[0] ? s->count / s->dim[0] : 0;
+	int64_t at[MU_MAX_RANK + 1] = {0}, position[2 * MU_MAX_RANK + 1];
+	int64_t row_elements = s->dim[0] ? s->count / s->dim[0] : 0;
 
 	for (int64_t v = 0; v < s->dim[0]; v++) {
-		put_place(r, v, at, place);
-		for (int64_t k = 0; k < each; k++, to += rank) {
+		put_position(r, v, at, position);
+		for (int64_t k = 0; k < row_elements; k++, to += rank) {
 			int64_t rest = k;
 			for (int d = s->rank - 1; d > 0; rest /= s->dim[d--])
-				place[r->levels + (unsigned)d] = rest % s->dim[d];
-			memcpy(to, place, rank * sizeof *to);
+				position[r->levels + (unsigned)d] = rest % s->dim[d];
+			memcpy(to, position, rank * sizeof *to);
 		}
 	}
 }
@@ -108,15 +110,15 @@ static int ragged_to_sparse(struct kernel_call *c, struct mu_err *err)
 	    kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){flat.count, rank}, &indices, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, r.values->dtype, &flat, &values, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_INT64, &sides, &shape, err));
-	put_places(&r, indices->data, rank);
+	put_positions(&r, indices->data, rank);
 	elems_copy(values->dtype, values->data, 0, r.values->data, 0, flat.count);
 	put_shape(&r, shape->data);
 	return 0;
 }
 
-/* ---- variants, of variant_box_ragged ---- */
+/* ---- RaggedTensorToVariant ---- */
 
-/* The parts of element i of a variant tensor, borrowed.  NULL: it is no ragged tensor. */
+/* The parts of element i of a variant tensor, borrowed; NULL if it holds no ragged tensor. */
 static struct mu_object *const *ragged_parts(const struct mu_tensor *t, int64_t i, unsigned *levels)
 {
 	const struct mu_tensor *all = variant_unbox(MU_DATA(struct mu_object *, t)[i]);
@@ -128,7 +130,7 @@ static struct mu_object *const *ragged_parts(const struct mu_tensor *t, int64_t 
 	return fits ? MU_DATA(struct mu_object *, all) : NULL;
 }
 
-/* Splits [from, to] of a level, as of a tensor of its own. */
+/* Copies splits [from, to] of a level, shifted to begin with 0. */
 static int splits_part(const struct mu_tensor *splits, int64_t from, int64_t to,
 		       struct mu_tensor *out, struct mu_err *err)
 {
@@ -141,7 +143,8 @@ static int splits_part(const struct mu_tensor *splits, int64_t from, int64_t to,
 	return 0;
 }
 
-/* Rows [from, to) of the values; of values that are not ragged, a row without its dimension. */
+/* Copies rows [from, to) of the values.  Without ragged levels, copies one row and drops its
+ * dimension. */
 static int values_part(const struct ragged *r, int64_t from, int64_t to, struct mu_tensor *out,
 		       struct mu_err *err)
 {
@@ -157,7 +160,7 @@ static int values_part(const struct ragged *r, int64_t from, int64_t to, struct 
 	return 0;
 }
 
-/* Row `from` of a batch. */
+/* Encodes row `from` of a batch. */
 static int encode_row(const struct ragged *r, int64_t from, struct mu_object **out,
 		      struct mu_err *err)
 {
@@ -203,7 +206,7 @@ static int ragged_to_variant(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- and back ---- */
+/* ---- RaggedTensorFromVariant and the gradient ---- */
 
 /* The elements of a variant tensor, which become one ragged tensor. */
 struct stack {
@@ -249,28 +252,29 @@ static int check_element(const struct stack *s, int64_t i, struct mu_err *err)
 	return 0;
 }
 
-/* A level of `rows` rows, all of `width`, or (-1) as wide as the elements. */
+/* Writes the splits of a level of `rows` rows of length `width`.  With width -1, row i is as long
+ * as element i. */
 static int put_rows(const struct stack *s, unsigned level, int64_t rows, int64_t width,
 		    struct mu_err *err)
 {
-	int64_t most = s->splits == MU_INT32 ? INT32_MAX : INT64_MAX >> 8, last = 0;
+	int64_t max_split = s->splits == MU_INT32 ? INT32_MAX : INT64_MAX >> 8, last = 0;
 	struct mu_tensor *out;
 
-	if (rows > most)
+	if (rows > max_split)
 		return mu_invalid(err, "too many rows");
 	MU_RETURN_IF_ERROR(kernel_out_vec(s->c, level, s->splits, rows + 1, &out, err));
 	mu_tensor_set_int(out, 0, 0);
 	for (int64_t i = 0; i < rows; i++) {
-		int64_t more =
+		int64_t length =
 		    width < 0 ? stack_part(s, i, 0)->shape.dim[0] - (s->levels > 0) : width;
-		if (more > most - last)
+		if (length > max_split - last)
 			return mu_invalid(err, "too many values");
-		mu_tensor_set_int(out, i + 1, last += more);
+		mu_tensor_set_int(out, i + 1, last += length);
 	}
 	return 0;
 }
 
-/* A level of the elements, joined. */
+/* Joins level `from` of the elements to level `level` of the output. */
 static int join_splits(const struct stack *s, unsigned from, unsigned level, struct mu_err *err)
 {
 	int64_t n = 1, at = 1;
@@ -292,7 +296,7 @@ static int join_splits(const struct stack *s, unsigned from, unsigned level, str
 	return s->splits == MU_INT32 && last > INT32_MAX ? mu_invalid(err, "too many values") : 0;
 }
 
-/* The values of the elements, joined along their first dimension, or along a new one. */
+/* Joins the values of the elements along their first dimension, or along a new one. */
 static int join_values(const struct stack *s, unsigned output, bool along_new, struct mu_err *err)
 {
 	int64_t n = s->in->shape.count, rows = along_new ? n : 0, at = 0;
@@ -368,8 +372,8 @@ static int ragged_from_variant(struct kernel_call *c, struct mu_err *err)
 	return join_values(&s, level, !out_rank, err);
 }
 
-/* Values of row i of a batch; -1: the splits do not say. */
-static int64_t zero_count(const struct mu_shape *s, const struct mu_tensor *splits, int64_t i)
+/* The number of values in row i of a batch; -1 if the splits are invalid. */
+static int64_t row_value_count(const struct mu_shape *s, const struct mu_tensor *splits, int64_t i)
 {
 	int64_t rows;
 
@@ -380,7 +384,7 @@ static int64_t zero_count(const struct mu_shape *s, const struct mu_tensor *spli
 	return rows * mu_shape_product(s, 1, s->rank);
 }
 
-/* The gradients of the rows of a batch, joined.  A row without a gradient has zeros. */
+/* Joins the gradients of the rows of a batch.  A row without a gradient gets zeros. */
 static int ragged_variant_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *splits = kernel_in(c, 1);
@@ -396,7 +400,7 @@ static int ragged_variant_grad(struct kernel_call *c, struct mu_err *err)
 		unsigned levels;
 		struct mu_object *const *parts = ragged_parts(in, i, &levels);
 		const struct mu_tensor *v = parts ? variant_unbox(parts[levels]) : NULL;
-		int64_t n = v ? v->shape.count : zero_count(&shape, splits, i);
+		int64_t n = v ? v->shape.count : row_value_count(&shape, splits, i);
 		if (n < 0 || n > shape.count - at || (v && v->dtype != type))
 			return mu_invalid(err, "the gradient of row %lld does not fit into %s",
 					  (long long)i, mu_shape_str(&shape));

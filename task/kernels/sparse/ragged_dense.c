@@ -13,7 +13,7 @@ enum { VALUES = 1, DEFAULT, PARTITIONS };
 
 struct levels {
 	unsigned n;
-	struct mu_tensor splits[MU_MAX_RANK]; /* int64; one more than the level has rows */
+	struct mu_tensor splits[MU_MAX_RANK]; /* int64; a level of n rows has n + 1 splits */
 };
 
 static void levels_fini(struct levels *l)
@@ -90,7 +90,7 @@ static int add_row_ids(struct levels *l, const struct mu_tensor *t, int64_t rows
 static int read_levels(const struct kernel_call *c, struct levels *l, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "row_partition_types");
-	int64_t rows = -1; /* of the next level, where it is known */
+	int64_t rows = -1; /* rows of the next level; -1: unknown */
 	int rc = 0;
 
 	if (!types || (int)types->kind != MU_ATTR_LIST + MU_ATTR_STRING ||
@@ -99,13 +99,13 @@ static int read_levels(const struct kernel_call *c, struct levels *l, struct mu_
 				  "row_partition_types must name each of the partition tensors");
 	for (unsigned i = 0; i < types->n && !rc; i++) {
 		const struct mu_tensor *t = kernel_in(c, PARTITIONS + i);
-		bool size = mu_span_is(types->ss[i], "FIRST_DIM_SIZE");
-		if ((!size && (rc = args_rank(c, PARTITIONS + i, 1, err))))
+		bool is_row_count = mu_span_is(types->ss[i], "FIRST_DIM_SIZE");
+		if ((!is_row_count && (rc = args_rank(c, PARTITIONS + i, 1, err))))
 			return rc;
 		if (l->n == MU_MAX_RANK)
 			return mu_invalid(err, "row_partition_types has more than %d levels",
 					  MU_MAX_RANK);
-		if (size && !i) {
+		if (is_row_count && !i) {
 			MU_RETURN_IF_ERROR(args_int(c, PARTITIONS, &rows, err));
 			continue;
 		}
@@ -134,13 +134,13 @@ static int read_levels(const struct kernel_call *c, struct levels *l, struct mu_
 
 static int64_t longest_row(const struct levels *l, unsigned level)
 {
-	int64_t most = 0;
+	int64_t longest = 0;
 
 	for (int64_t i = 0; i < ragged_dense_rows_of(l, level); i++) {
 		int64_t n = splits_of(l, level)[i + 1] - splits_of(l, level)[i];
-		most = n > most ? n : most;
+		longest = n > longest ? n : longest;
 	}
-	return most;
+	return longest;
 }
 
 static int output_shape(const struct kernel_call *c, const struct levels *l, struct mu_shape *out,
@@ -160,78 +160,82 @@ static int output_shape(const struct kernel_call *c, const struct levels *l, str
 	*out = mu_shape_scalar();
 	for (int d = 0; d < rank; d++) {
 		int64_t want = requested_shape->shape.rank ? mu_tensor_int(requested_shape, d) : -1;
-		int64_t is = d == 0           ? ragged_dense_rows_of(l, 0)
-			     : d <= (int)l->n ? longest_row(l, (unsigned)d - 1)
-					      : values->dim[d - (int)l->n];
-		if (want < -1 || (want >= 0 && want != is && d > (int)l->n))
+		int64_t actual = d == 0           ? ragged_dense_rows_of(l, 0)
+				 : d <= (int)l->n ? longest_row(l, (unsigned)d - 1)
+						  : values->dim[d - (int)l->n];
+		if (want < -1 || (want >= 0 && want != actual && d > (int)l->n))
 			return mu_invalid(err,
 					  "rt_input.shape and shape are incompatible: "
 					  "rt_input.shape[%d] = %lld but shape[%d] = %lld",
-					  d, (long long)is, d, (long long)want);
-		MU_RETURN_IF_ERROR(mu_shape_push(out, want >= 0 ? want : is, err));
+					  d, (long long)actual, d, (long long)want);
+		MU_RETURN_IF_ERROR(mu_shape_push(out, want >= 0 ? want : actual, err));
 	}
 	return 0;
 }
 
-/* The default value, as large as one row of values. */
+/* Broadcasts the default value to one row of values. */
 static int read_default(const struct kernel_call *c, struct mu_tensor *out, struct mu_err *err)
 {
-	const struct mu_tensor *by = kernel_in(c, DEFAULT), *values = kernel_in(c, VALUES);
-	struct mu_shape inner, both;
+	const struct mu_tensor *default_value = kernel_in(c, DEFAULT),
+			       *values = kernel_in(c, VALUES);
+	struct mu_shape inner, broadcast;
 	struct view v;
 
 	MU_RETURN_IF_ERROR(
 	    mu_shape_set(&inner, values->shape.rank - 1, values->shape.dim + 1, err));
-	if (broadcast_shape(&by->shape, &inner, &both, NULL) || !mu_shape_eq(&both, &inner))
+	if (broadcast_shape(&default_value->shape, &inner, &broadcast, NULL) ||
+	    !mu_shape_eq(&broadcast, &inner))
 		return mu_invalid(
 		    err,
 		    "default_value.shape=%s and rt_input.flat_values.shape=%s are incompatible",
-		    mu_shape_str(&by->shape), mu_shape_str(&values->shape));
+		    mu_shape_str(&default_value->shape), mu_shape_str(&values->shape));
 	MU_RETURN_IF_ERROR(mu_tensor_new(out, values->dtype, &inner, err));
-	broadcast_view(&v, &by->shape, &inner);
-	view_read(out->dtype, out->data, by->data, &v);
+	broadcast_view(&v, &default_value->shape, &inner);
+	view_read(out->dtype, out->data, default_value->data, &v);
 	return 0;
 }
 
-/* The place of value v among the output's rows of values, or -1: it is beyond the output. */
-static int64_t ragged_dense_place_of(const struct levels *l, const struct mu_shape *out,
-				     int64_t *at, int64_t v)
+/* The position of row v of the values in the output, counted in such rows; -1 if it is outside the
+ * output. */
+static int64_t ragged_dense_output_row(const struct levels *l, const struct mu_shape *out,
+				       int64_t *at, int64_t v)
 {
-	int64_t place = 0, step = 1;
+	int64_t row = 0, step = 1;
 
 	for (unsigned i = l->n; i-- > 0; v = at[i]) {
-		while (splits_of(l, i)[at[i] + 1] <= v) /* values come in order: rows only go on */
+		while (splits_of(l, i)[at[i] + 1] <= v) /* v rises, so rows only advance */
 			at[i]++;
 		int64_t column = v - splits_of(l, i)[at[i]];
 		if (column >= out->dim[i + 1])
-			place = -1;
-		if (place >= 0)
-			place += column * step;
+			row = -1;
+		if (row >= 0)
+			row += column * step;
 		step *= out->dim[i + 1];
 	}
-	return place < 0 || v >= out->dim[0] ? -1 : place + v * step;
+	return row < 0 || v >= out->dim[0] ? -1 : row + v * step;
 }
 
-static int ragged_dense_lay_out(struct kernel_call *c, const struct levels *l, struct mu_err *err)
+static int ragged_dense_fill(struct kernel_call *c, const struct levels *l, struct mu_err *err)
 {
 	const struct mu_tensor *values = kernel_in(c, VALUES);
-	MU_AUTO_TENSOR filler = {0};
+	MU_AUTO_TENSOR default_row = {0};
 	int64_t at[MU_MAX_RANK] = {0};
 	struct mu_shape shape;
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(output_shape(c, l, &shape, err));
-	MU_RETURN_IF_ERROR(read_default(c, &filler, err));
+	MU_RETURN_IF_ERROR(read_default(c, &default_row, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, values->dtype, &shape, &out, err));
 	if (!shape.count)
 		return 0;
-	int64_t row = filler.shape.count;
-	for (int64_t i = 0; i < shape.count; i += row)
-		elems_copy(out->dtype, out->data, i, filler.data, 0, row);
+	int64_t row_elements = default_row.shape.count;
+	for (int64_t i = 0; i < shape.count; i += row_elements)
+		elems_copy(out->dtype, out->data, i, default_row.data, 0, row_elements);
 	for (int64_t v = 0; v < values->shape.dim[0]; v++) {
-		int64_t place = ragged_dense_place_of(l, &shape, at, v);
-		if (place >= 0)
-			elems_copy(out->dtype, out->data, place * row, values->data, v * row, row);
+		int64_t output_row = ragged_dense_output_row(l, &shape, at, v);
+		if (output_row >= 0)
+			elems_copy(out->dtype, out->data, output_row * row_elements, values->data,
+				   v * row_elements, row_elements);
 	}
 	return 0;
 }
@@ -244,7 +248,7 @@ static int ragged_dense_to_dense(struct kernel_call *c, struct mu_err *err)
 	if (kernel_in(c, VALUES)->shape.rank < 1)
 		return mu_invalid(err, "values must be at least a vector");
 	if (!(rc = read_levels(c, &l, err)))
-		rc = ragged_dense_lay_out(c, &l, err);
+		rc = ragged_dense_fill(c, &l, err);
 	levels_fini(&l);
 	return rc;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ragged tensors built from ranges, gathered by row, and converted to dense ones. A level is stored
- * as row splits. All splits are checked before the first value is read, so later code does not
- * check again. */
+/* Ragged tensors built from ranges and gathered by row. A level is stored as row splits. All splits
+ * are checked before the first value is read, so later code does not check again. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
@@ -12,7 +11,7 @@
 
 struct ranges {
 	int64_t n;
-	bool each[3]; /* start, limit, delta: one a row, or one for all */
+	bool is_vector[3]; /* start, limit, delta: one per row, else one for all rows */
 };
 
 static int check_ranges(const struct kernel_call *c, struct ranges *r, struct mu_err *err)
@@ -25,7 +24,7 @@ static int check_ranges(const struct kernel_call *c, struct ranges *r, struct mu
 		const struct mu_shape *s = &kernel_in(c, i)->shape;
 		if (s->rank > 1)
 			return mu_invalid(err, "%s must be a scalar or vector", name[i]);
-		if (!(r->each[i] = s->rank == 1))
+		if (!(r->is_vector[i] = s->rank == 1))
 			continue;
 		if (any && s->dim[0] != r->n)
 			return mu_invalid(err,
@@ -36,18 +35,18 @@ static int check_ranges(const struct kernel_call *c, struct ranges *r, struct mu
 	return 0;
 }
 
-/* The number of values in [start, limit).  A double is exact for every number that is allowed. */
+/* The number of values in [start, limit).  A double holds every permitted number exactly. */
 static double count_whole(int64_t start, int64_t limit, int64_t delta)
 {
 	if (delta > 0 ? start >= limit : start <= limit)
 		return 0;
-	__int128 way = (__int128)limit - start, by = delta;
+	__int128 distance = (__int128)limit - start, step = delta;
 
-	if (way < 0) {
-		way = -way;
-		by = -by;
+	if (distance < 0) {
+		distance = -distance;
+		step = -step;
 	}
-	return (double)((way + by - 1) / by);
+	return (double)((distance + step - 1) / step);
 }
 
 static double count_real(double start, double limit, double delta)
@@ -56,7 +55,7 @@ static double count_real(double start, double limit, double delta)
 							     : ceil(fabs((limit - start) / delta));
 }
 
-/* As float: 0.3f / 0.1f is 3, and more than 3 as double. */
+/* Divides as float: 0.3f / 0.1f is 3, but more than 3 as double. */
 static double count_single(float start, float limit, float delta)
 {
 	return (delta > 0 ? start >= limit : start <= limit)
@@ -64,7 +63,7 @@ static double count_single(float start, float limit, float delta)
 		   : (double)ceilf(fabsf((limit - start) / delta));
 }
 
-#define AT(T, i, row) MU_DATA(T, kernel_in(c, i))[r->each[i] ? (row) : 0]
+#define AT(T, i, row) MU_DATA(T, kernel_in(c, i))[r->is_vector[i] ? (row) : 0]
 #define RANGES(T, count)                                                                           \
 	static double count_##T(const struct kernel_call *c, const struct ranges *r, int64_t row)  \
 	{                                                                                          \
@@ -77,7 +76,7 @@ static double count_single(float start, float limit, float delta)
 		T at = AT(T, 0, row), by = AT(T, 2, row);                                          \
 		for (; from < to; from++) {                                                        \
 			((T *)out)[from] = at;                                                     \
-			if (from + 1 < to) /* one further might not fit its type */                \
+			if (from + 1 < to) /* the next value may overflow T */                     \
 				at += by;                                                          \
 		}                                                                                  \
 	}
@@ -98,22 +97,22 @@ static const struct {
     {MU_DOUBLE, count_double, put_double},
 };
 
-/* Splits are int32 or int64, and hold positions up to this. */
-static enum mu_dtype splits_type(const struct kernel_call *c, int64_t *most)
+/* The type of the splits, int32 or int64, and the largest permitted split. */
+static enum mu_dtype splits_type(const struct kernel_call *c, int64_t *max_split)
 {
 	enum mu_dtype type = args_attr_type(c->node, "Tsplits", MU_INT64);
 
-	*most = type == MU_INT32 ? INT32_MAX : INT64_MAX >> 8;
+	*max_split = type == MU_INT32 ? INT32_MAX : INT64_MAX >> 8;
 	return type;
 }
 
 static int range(struct kernel_call *c, struct mu_err *err)
 {
-	enum mu_dtype type = kernel_in(c, 0)->dtype, of_splits;
+	enum mu_dtype type = kernel_in(c, 0)->dtype, split_type;
 	struct mu_tensor *splits, *values;
 	struct mu_shape shape;
 	struct ranges r;
-	int64_t most, total = 0;
+	int64_t max_split, total = 0;
 	size_t k = 0;
 
 	while (k < MU_COUNT(kinds) && kinds[k].type != type)
@@ -121,17 +120,17 @@ static int range(struct kernel_call *c, struct mu_err *err)
 	if (k == MU_COUNT(kinds))
 		return args_no_kernel(c, type, err);
 	MU_RETURN_IF_ERROR(check_ranges(c, &r, err));
-	of_splits = splits_type(c, &most);
+	split_type = splits_type(c, &max_split);
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 1, (int64_t[]){r.n + 1}, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 0, of_splits, &shape, &splits, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, split_type, &shape, &splits, err));
 	mu_tensor_set_int(splits, 0, 0);
 	for (int64_t row = 0; row < r.n; row++) {
 		double n = kinds[k].count(c, &r, row);
 		if (n < 0)
 			return mu_invalid(err, "Requires delta != 0");
-		if (!(n <= (double)(most - total)))
+		if (!(n <= (double)(max_split - total)))
 			return mu_invalid(err, "Requires ((limit - start) / delta) <= %lld",
-					  (long long)most);
+					  (long long)max_split);
 		mu_tensor_set_int(splits, row + 1, total += (int64_t)n);
 	}
 	shape = mu_shape_vec(total);
@@ -142,7 +141,7 @@ static int range(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- RaggedGather: rows picked by number, with all that lies below them ---- */
+/* ---- RaggedGather: selected rows, with their nested rows and values ---- */
 
 static int check_level(const struct mu_tensor *splits, int64_t below, struct mu_err *err)
 {
@@ -192,9 +191,9 @@ static int check_gather(const struct kernel_call *c, unsigned levels, struct mu_
 	return 0;
 }
 
-/* The dimensions of the indices but the last become levels of rows that are all as long. */
+/* Writes a level of rows of equal length for each dimension of the indices but the last. */
 static int put_dense(struct kernel_call *c, const struct mu_shape *s, enum mu_dtype type,
-		     int64_t most, struct mu_err *err)
+		     int64_t max_split, struct mu_err *err)
 {
 	int64_t rows = 1;
 
@@ -203,8 +202,8 @@ static int put_dense(struct kernel_call *c, const struct mu_shape *s, enum mu_dt
 		struct mu_shape shape;
 		int64_t last;
 		if (__builtin_mul_overflow(rows, s->dim[d], &rows) ||
-		    __builtin_mul_overflow(rows, s->dim[d + 1], &last) || rows >= most ||
-		    last > most)
+		    __builtin_mul_overflow(rows, s->dim[d + 1], &last) || rows >= max_split ||
+		    last > max_split)
 			return mu_invalid(err, "indices of shape %s are too many", mu_shape_str(s));
 		shape = mu_shape_vec(rows + 1);
 
@@ -215,7 +214,7 @@ static int put_dense(struct kernel_call *c, const struct mu_shape *s, enum mu_dt
 	return 0;
 }
 
-/* The picked rows become those of the next level. */
+/* Replaces each picked range of rows by its range of rows of the next level. */
 static void enter_level(const struct mu_tensor *splits, struct row_picks *p)
 {
 	for (int64_t k = 0; k < p->n; k++) {
@@ -224,10 +223,10 @@ static void enter_level(const struct mu_tensor *splits, struct row_picks *p)
 	}
 }
 
-/* Writes level l of the output, the lengths of the picked rows; *p becomes the rows of the next
+/* Writes the splits of the picked rows of level l to output `out`.  *p becomes the rows of the next
  * level. */
 static int put_level(struct kernel_call *c, unsigned l, unsigned out, struct row_picks *p,
-		     int64_t most, struct mu_err *err)
+		     int64_t max_split, struct mu_err *err)
 {
 	const struct mu_tensor *splits = kernel_in(c, l);
 	int64_t rows = 0, total = 0, i = 0;
@@ -235,7 +234,7 @@ static int put_level(struct kernel_call *c, unsigned l, unsigned out, struct row
 	struct mu_shape shape;
 
 	for (int64_t k = 0; k < p->n; k++)
-		if (__builtin_add_overflow(rows, p->to[k] - p->from[k], &rows) || rows > most)
+		if (__builtin_add_overflow(rows, p->to[k] - p->from[k], &rows) || rows > max_split)
 			return mu_invalid(err, "too many rows are picked");
 	shape = mu_shape_vec(rows + 1);
 
@@ -244,7 +243,7 @@ static int put_level(struct kernel_call *c, unsigned l, unsigned out, struct row
 	for (int64_t k = 0; k < p->n; k++) {
 		for (int64_t row = p->from[k]; row < p->to[k]; row++) {
 			total += mu_tensor_int(splits, row + 1) - mu_tensor_int(splits, row);
-			if (total > most)
+			if (total > max_split)
 				return mu_invalid(err, "too many values are picked");
 			mu_tensor_set_int(to, ++i, total);
 		}
@@ -259,12 +258,12 @@ static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *values = kernel_in(c, levels), *at = kernel_in(c, levels + 1);
 	enum mu_dtype type;
 	struct mu_tensor *out;
-	int64_t most, rows = 0;
+	int64_t max_split, rows = 0;
 
 	if (c->n_in < 3)
 		return mu_invalid(err, "params must have a level of splits");
 	MU_RETURN_IF_ERROR(check_gather(c, levels, err));
-	type = splits_type(c, &most);
+	type = splits_type(c, &max_split);
 	if (c->n_out != levels + (unsigned)at->shape.rank)
 		return mu_fail(err, MU_INTERNAL,
 			       "OUTPUT_RAGGED_RANK must be the indices' rank, less one, and "
@@ -275,20 +274,20 @@ static int ragged_gather(struct kernel_call *c, struct mu_err *err)
 	struct row_picks p = {at->shape.count, from, to};
 	for (int64_t k = 0; k < p.n; k++)
 		to[k] = (from[k] = mu_tensor_int(at, k)) + 1;
-	MU_RETURN_IF_ERROR(put_dense(c, &at->shape, type, most, err));
-	if (!at->shape.rank) /* one row, which is no longer a row of anything */
+	MU_RETURN_IF_ERROR(put_dense(c, &at->shape, type, max_split, err));
+	if (!at->shape.rank) /* a scalar index picks one row and drops its dimension */
 		enter_level(kernel_in(c, 0), &p);
 	for (unsigned l = !at->shape.rank; l < levels; l++)
 		MU_RETURN_IF_ERROR(
-		    put_level(c, l, (unsigned)at->shape.rank + l - 1, &p, most, err));
+		    put_level(c, l, (unsigned)at->shape.rank + l - 1, &p, max_split, err));
 	struct mu_shape shape;
 	for (int64_t k = 0; k < p.n; k++)
-		rows += to[k] - from[k]; /* at most `most`: the last level has counted them */
+		rows += to[k] - from[k]; /* at most max_split: the last level checked it */
 	MU_RETURN_IF_ERROR(mu_shape_splice(&shape, &values->shape, 0, 1, 1, &rows, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, c->n_out - 1, values->dtype, &shape, &out, err));
-	int64_t row = rows ? shape.count / rows : 0, put = 0;
-	for (int64_t k = 0; k < p.n; put += (to[k] - from[k]) * row, k++)
-		elems_copy(out->dtype, out->data, put, values->data, from[k] * row,
+	int64_t row = rows ? shape.count / rows : 0, offset = 0;
+	for (int64_t k = 0; k < p.n; offset += (to[k] - from[k]) * row, k++)
+		elems_copy(out->dtype, out->data, offset, values->data, from[k] * row,
 			   (to[k] - from[k]) * row);
 	return 0;
 }

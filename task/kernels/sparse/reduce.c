@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of sparse tensors to dense and to sparse ones. Entries are sorted by the remaining
+/* Reductions of sparse tensors to dense and to sparse tensors. Entries are sorted by the remaining
  * dimensions, so entries of one output element are adjacent. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/elems.h"
@@ -8,7 +8,7 @@
 #include "task/kernels/sparse/sparse.h"
 
 struct entry {
-	int64_t place, i; /* in the result, numbered as if that were dense; of the input */
+	int64_t output, i; /* index in the dense output; index in the input */
 };
 
 struct reduction {
@@ -18,7 +18,7 @@ struct reduction {
 	binary_loop *loop;
 };
 
-/* Which dimensions input 3 names. */
+/* Sets reduced[d] for each dimension d that input 3 (`reduction_axes`) names. */
 static int reduced_axes(const struct kernel_call *c, int rank, bool *reduced, struct mu_err *err)
 {
 	int64_t axes[MU_MAX_RANK];
@@ -34,16 +34,17 @@ static int reduced_axes(const struct kernel_call *c, int rank, bool *reduced, st
 	return 0;
 }
 
-static int by_place(const void *a, const void *b)
+static int sparse_reduce_compare(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
-	return x->place != y->place ? (x->place < y->place ? -1 : 1)
-				    : (x->i > y->i) - (x->i < y->i);
+	return x->output != y->output ? (x->output < y->output ? -1 : 1)
+				      : (x->i > y->i) - (x->i < y->i);
 }
 
-/* Positions may be outside the dimensions that are reduced, as in TensorFlow. */
-static int sparse_reduce_in_order(const struct reduction *r, struct entry *list, struct mu_err *err)
+/* Sets the output index of each entry and sorts the entries.  Coordinates of reduced dimensions may
+ * be out of range, as in TensorFlow. */
+static int sparse_reduce_sort(const struct reduction *r, struct entry *list, struct mu_err *err)
 {
 	const struct mu_shape *shape = &r->s.shape;
 	const int64_t *at = MU_DATA(int64_t, r->s.at);
@@ -55,18 +56,18 @@ static int sparse_reduce_in_order(const struct reduction *r, struct entry *list,
 				continue;
 			if (at[d] < 0 || at[d] >= shape->dim[d])
 				return sparse_out_of_bounds(i, at, shape->rank, shape->dim, err);
-			list[i].place = list[i].place * shape->dim[d] + at[d];
+			list[i].output = list[i].output * shape->dim[d] + at[d];
 		}
 	}
-	qsort(list, (size_t)r->s.n, sizeof *list, by_place);
+	qsort(list, (size_t)r->s.n, sizeof *list, sparse_reduce_compare);
 	return 0;
 }
 
-/* *list is new: the entries in order. */
-static int sparse_reduce_plan(const struct kernel_call *c, enum binary_op op, struct reduction *r,
-			      struct entry **list, struct mu_err *err)
+/* Allocates *list: the entries, sorted. */
+static int sparse_reduce_prepare(const struct kernel_call *c, enum binary_op op,
+				 struct reduction *r, struct entry **list, struct mu_err *err)
 {
-	bool keep = args_attr_bool(c->node, "keep_dims", false);
+	bool keep_dims = args_attr_bool(c->node, "keep_dims", false);
 
 	MU_RETURN_IF_ERROR(sparse_in_unchecked(c, 0, &r->s, err));
 	MU_RETURN_IF_ERROR(reduced_axes(c, r->s.shape.rank, r->reduced, err));
@@ -76,65 +77,67 @@ static int sparse_reduce_plan(const struct kernel_call *c, enum binary_op op, st
 		return args_no_kernel(c, type, err);
 	r->shape = mu_shape_scalar();
 	for (int d = 0; d < r->s.shape.rank; d++)
-		if (keep || !r->reduced[d])
+		if (keep_dims || !r->reduced[d])
 			MU_RETURN_IF_ERROR(
 			    mu_shape_push(&r->shape, r->reduced[d] ? 1 : r->s.shape.dim[d], err));
 	*list = calloc((size_t)r->s.n + 1, sizeof **list);
 	if (!*list)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld entries",
 			       (long long)r->s.n);
-	return sparse_reduce_in_order(r, *list, err);
+	return sparse_reduce_sort(r, *list, err);
 }
 
-/* Entry e of the list into `to`: the first of its place as it is, the others on top of it. */
-static void sparse_reduce_add(const struct reduction *r, const struct entry *list, int64_t e,
-			      char *to)
+/* Reduces entry e of the list into `to`: copies the first entry of an output element and combines
+ * the others with it. */
+static void sparse_reduce_entry(const struct reduction *r, const struct entry *list, int64_t e,
+				char *to)
 {
 	size_t size = mu_dtype_size(r->s.values->dtype);
 	const char *from = (const char *)r->s.values->data + (size_t)list[e].i * size;
 
-	if (e && list[e].place == list[e - 1].place)
+	if (e && list[e].output == list[e - 1].output)
 		r->loop(to, to, from, 1, BOTH_RUN);
 	else
 		memcpy(to, from, size);
 }
 
-/* Places without an entry are zero. */
+/* Elements without an entry are zero. */
 static int to_dense(struct kernel_call *c, enum binary_op op, struct mu_err *err)
 {
 	struct reduction r;
 	struct mu_tensor *out;
 	MU_AUTO_FREE struct entry *list = NULL;
 
-	MU_RETURN_IF_ERROR(sparse_reduce_plan(c, op, &r, &list, err));
+	MU_RETURN_IF_ERROR(sparse_reduce_prepare(c, op, &r, &list, err));
 	enum mu_dtype type = r.s.values->dtype;
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &r.shape, &out, err));
 	elems_zero(type, out->data, 0, r.shape.count);
 	for (int64_t e = 0; e < r.s.n; e++)
-		sparse_reduce_add(&r, list, e,
-				  (char *)out->data + (size_t)list[e].place * mu_dtype_size(type));
+		sparse_reduce_entry(
+		    &r, list, e, (char *)out->data + (size_t)list[e].output * mu_dtype_size(type));
 	return 0;
 }
 
 static int to_sparse(struct kernel_call *c, enum binary_op op, struct mu_err *err)
 {
-	int64_t places = 0, k = -1, *at;
+	int64_t elements = 0, k = -1, *at;
 	struct mu_tensor *out;
 	struct reduction r;
 	MU_AUTO_FREE struct entry *list = NULL;
 
-	MU_RETURN_IF_ERROR(sparse_reduce_plan(c, op, &r, &list, err));
+	MU_RETURN_IF_ERROR(sparse_reduce_prepare(c, op, &r, &list, err));
 	enum mu_dtype type = r.s.values->dtype;
 	for (int64_t e = 0; e < r.s.n; e++)
-		places += !e || list[e].place != list[e - 1].place;
+		elements += !e || list[e].output != list[e - 1].output;
 	MU_RETURN_IF_ERROR(
-	    sparse_out(c, (unsigned[]){0, 1, 2}, places, &r.shape, type, &at, &out, err));
+	    sparse_out(c, (unsigned[]){0, 1, 2}, elements, &r.shape, type, &at, &out, err));
 	for (int64_t e = 0; e < r.s.n; e++) {
-		k += !e || list[e].place != list[e - 1].place;
-		int64_t left = list[e].place;
+		k += !e || list[e].output != list[e - 1].output;
+		int64_t left = list[e].output;
 		for (int d = r.shape.rank; d-- > 0; left /= r.shape.dim[d])
 			at[k * r.shape.rank + d] = left % r.shape.dim[d];
-		sparse_reduce_add(&r, list, e, (char *)out->data + (size_t)k * mu_dtype_size(type));
+		sparse_reduce_entry(&r, list, e,
+				    (char *)out->data + (size_t)k * mu_dtype_size(type));
 	}
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sparse tensors as three strings, each a TensorProto: positions, values, shape. tf.train.batch
- * sends them through a queue in this form; input pipelines use three variants. */
+ * sends them through a queue in this form. Input pipelines use three variants instead. */
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -68,25 +68,25 @@ static int serialize(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int sparse_serialize_write_rows(struct kernel_call *c, const struct sparse_part *all,
+static int sparse_serialize_write_rows(struct kernel_call *c, const struct sparse_part *batch,
 				       enum mu_dtype t, struct mu_err *err)
 {
-	const int64_t *at = MU_DATA(int64_t, &all->at);
-	int64_t n = all->values.shape.count, i = 0;
+	const int64_t *at = MU_DATA(int64_t, &batch->at);
+	int64_t n = batch->values.shape.count, i = 0;
 	struct sparse_part row;
 	struct mu_shape shape;
 	struct mu_tensor *out;
 	int rc = 0;
 
-	MU_RETURN_IF_ERROR(sparse_part_check_rows(all, err));
-	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){all->dim[0], PARTS}, err));
+	MU_RETURN_IF_ERROR(sparse_part_check_rows(batch, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, (int64_t[]){batch->dim[0], PARTS}, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &out, err));
-	for (int64_t b = 0; b < all->dim[0] && !rc; b++) {
+	for (int64_t b = 0; b < batch->dim[0] && !rc; b++) {
 		int64_t from = i;
-		while (i < n && at[i * all->rank] == b)
+		while (i < n && at[i * batch->rank] == b)
 			i++;
 		if ((rc = kernel_check_cancelled(c, err)) ||
-		    (rc = sparse_part_row(all, from, i, &row, err)))
+		    (rc = sparse_part_row(batch, from, i, &row, err)))
 			break;
 		rc = write_part(&row, out, b, err);
 		sparse_part_fini(&row);
@@ -96,31 +96,31 @@ static int sparse_serialize_write_rows(struct kernel_call *c, const struct spars
 
 static int serialize_many(struct kernel_call *c, struct mu_err *err)
 {
-	struct sparse_part all;
+	struct sparse_part batch;
 	enum mu_dtype t;
 	int rc;
 
 	MU_RETURN_IF_ERROR(serialized_type(c, "out_type", &t, err));
-	MU_RETURN_IF_ERROR(sparse_part_in(c, 2, &all, err));
-	rc = sparse_serialize_write_rows(c, &all, t, err);
-	sparse_part_fini(&all);
+	MU_RETURN_IF_ERROR(sparse_part_in(c, 2, &batch, err));
+	rc = sparse_serialize_write_rows(c, &batch, t, err);
+	sparse_part_fini(&batch);
 	return rc;
 }
 
-/* ---- back ---- */
+/* ---- DeserializeSparse ---- */
 
-/* A tensor of this type and rank from element i. */
+/* Reads a tensor of this type and rank from element i. */
 static int sparse_serialize_read_one(const struct mu_tensor *in, int64_t i, enum mu_dtype type,
 				     int rank, struct mu_tensor *out, struct mu_err *err)
 {
-	const struct mu_tensor *kept =
+	const struct mu_tensor *boxed =
 	    in->dtype == MU_VARIANT ? variant_unbox(MU_DATA(struct mu_object *, in)[i]) : NULL;
 	struct mu_tensor t;
 
-	if (in->dtype == MU_VARIANT && !kept)
+	if (in->dtype == MU_VARIANT && !boxed)
 		return mu_invalid(err, "serialized_sparse[%lld] holds no tensor", (long long)i);
-	if (kept)
-		t = mu_tensor_ref(kept);
+	if (boxed)
+		t = mu_tensor_ref(boxed);
 	else if (mu_tensor_parse(&t, elems_span(in, i), err))
 		return mu_wrap(err, "Could not parse serialized_sparse[%lld]", (long long)i);
 	if (t.dtype != type || t.shape.rank != rank) {

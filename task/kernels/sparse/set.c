@@ -13,9 +13,9 @@
 #include "task/kernels/sparse/sparse.h"
 
 struct member {
-	int64_t set, at; /* `at`: in the values */
-	int64_t i;       /* the value, of integers */
-	const struct mu_string *s;
+	int64_t set, at;           /* number of the set; index in the values */
+	int64_t i;                 /* the value, if it is an integer */
+	const struct mu_string *s; /* the value, if it is a string */
 };
 struct members {
 	struct member *list;
@@ -41,9 +41,9 @@ static int compare_values(const struct member *a, const struct member *b)
 static int set_compare(const void *x, const void *y)
 {
 	const struct member *a = x, *b = y;
-	int by = (a->set > b->set) - (a->set < b->set);
+	int order = (a->set > b->set) - (a->set < b->set);
 
-	return by ? by : compare_values(a, b);
+	return order ? order : compare_values(a, b);
 }
 
 static void set_load(struct member *m, const struct mu_tensor *t, int64_t at)
@@ -55,17 +55,17 @@ static void set_load(struct member *m, const struct mu_tensor *t, int64_t at)
 		convert(MU_INT64, &m->i, t->dtype, elems_bytes(t, at).data, 1);
 }
 
-/* Sorted, each value once in a set. */
+/* Sorts the members and removes duplicates within a set. */
 static void sort_unique(struct members *m)
 {
-	int64_t kept = 0;
+	int64_t n_unique = 0;
 
 	if (m->n)
 		qsort(m->list, (size_t)m->n, sizeof *m->list, set_compare);
 	for (int64_t i = 0; i < m->n; i++)
-		if (!kept || set_compare(&m->list[kept - 1], &m->list[i]))
-			m->list[kept++] = m->list[i];
-	m->n = kept;
+		if (!n_unique || set_compare(&m->list[n_unique - 1], &m->list[i]))
+			m->list[n_unique++] = m->list[i];
+	m->n = n_unique;
 }
 
 static int read_dense(const struct kernel_call *c, unsigned in, struct members *m,
@@ -88,7 +88,7 @@ static int read_dense(const struct kernel_call *c, unsigned in, struct members *
 	return 0;
 }
 
-/* Row i of the positions as the number of its set; -1 when out of the shape. */
+/* The number of the set of a position; -1 if the position is outside the shape. */
 static int64_t set_of(const int64_t *row, const struct mu_shape *sets, int64_t last)
 {
 	int64_t at = 0;
@@ -107,7 +107,7 @@ static int64_t set_of(const int64_t *row, const struct mu_shape *sets, int64_t l
 static int read_sparse(const struct kernel_call *c, unsigned in, struct members *m,
 		       struct mu_err *err)
 {
-	bool ordered = args_attr_bool(c->node, "validate_indices", true);
+	bool check_order = args_attr_bool(c->node, "validate_indices", true);
 	int64_t dims[MU_MAX_RANK];
 	int rank;
 
@@ -123,13 +123,13 @@ static int read_sparse(const struct kernel_call *c, unsigned in, struct members 
 	m->list = mu_xcalloc((size_t)values->shape.count + 1, sizeof *m->list);
 	for (int64_t i = 0; i < values->shape.count; i++, m->n++) {
 		const int64_t *row = &MU_DATA(int64_t, at)[i * rank];
-		int by = 1;
+		int order = 1;
 		m->list[i].set = set_of(row, &m->sets, dims[rank - 1]);
 		if (m->list[i].set < 0)
 			return sparse_out_of_bounds(i, row, rank, dims, err);
-		for (int d = 0; i && by == 1 && d < rank; d++)
-			by = row[d] > row[d - rank] ? 2 : row[d] < row[d - rank] ? 0 : 1;
-		if (ordered && i && by < 2)
+		for (int d = 0; i && order == 1 && d < rank; d++)
+			order = row[d] > row[d - rank] ? 2 : row[d] < row[d - rank] ? 0 : 1;
+		if (check_order && i && order < 2)
 			return mu_invalid(err,
 					  "indices[%lld] is out of order. Many sparse ops require "
 					  "sorted indices.",
@@ -164,39 +164,39 @@ static int64_t set_merge(const struct members *a, const struct members *b,
 	int64_t i = 0, j = 0, n = 0;
 
 	while (i < a->n || j < b->n) {
-		int by = i == a->n ? 1 : j == b->n ? -1 : set_compare(&a->list[i], &b->list[j]);
-		if (by <= 0 ? (by ? op->first : op->both) : op->second)
-			out[n++] = by <= 0 ? (struct set_element){&a->list[i], a->values}
-					   : (struct set_element){&b->list[j], b->values};
-		i += by <= 0;
-		j += by >= 0;
+		int order = i == a->n ? 1 : j == b->n ? -1 : set_compare(&a->list[i], &b->list[j]);
+		if (order <= 0 ? (order ? op->first : op->both) : op->second)
+			out[n++] = order <= 0 ? (struct set_element){&a->list[i], a->values}
+					      : (struct set_element){&b->list[j], b->values};
+		i += order <= 0;
+		j += order >= 0;
 	}
 	return n;
 }
 
 static int set_output(struct kernel_call *c, const struct mu_shape *sets,
-		      const struct set_element *kept, int64_t n, enum mu_dtype type,
+		      const struct set_element *elements, int64_t n, enum mu_dtype type,
 		      struct mu_err *err)
 {
 	struct mu_tensor *at, *values, *shape;
-	int64_t most = 0, rank = sets->rank + 1, k = 0;
+	int64_t largest_set = 0, rank = sets->rank + 1, k = 0;
 
 	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){n, rank}, &at, err));
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, type, n, &values, err));
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 2, MU_INT64, sets->rank + 1, &shape, err));
 	for (int64_t i = 0; i < n; i++) {
-		int64_t rest = kept[i].m->set, *row = &MU_DATA(int64_t, at)[i * rank];
-		k = i && kept[i - 1].m->set == rest ? k + 1 : 0;
-		most = k + 1 > most ? k + 1 : most;
+		int64_t rest = elements[i].m->set, *row = &MU_DATA(int64_t, at)[i * rank];
+		k = i && elements[i - 1].m->set == rest ? k + 1 : 0;
+		largest_set = k + 1 > largest_set ? k + 1 : largest_set;
 		row[rank - 1] = k;
 		for (int d = sets->rank - 1; d >= 0; d--) {
 			row[d] = rest % sets->dim[d];
 			rest /= sets->dim[d];
 		}
-		elems_copy(type, values->data, i, kept[i].values->data, kept[i].m->at, 1);
+		elems_copy(type, values->data, i, elements[i].values->data, elements[i].m->at, 1);
 	}
 	memcpy(shape->data, sets->dim, (size_t)sets->rank * sizeof(int64_t));
-	MU_DATA(int64_t, shape)[rank - 1] = most;
+	MU_DATA(int64_t, shape)[rank - 1] = largest_set;
 	return 0;
 }
 
@@ -219,8 +219,10 @@ static int set_operation(struct kernel_call *c, reader first, reader second, str
 	if (a.values->dtype != b.values->dtype || !mu_shape_eq(&a.sets, &b.sets))
 		return mu_invalid(err, "Mismatched group shapes %s vs %s", mu_shape_str(&a.sets),
 				  mu_shape_str(&b.sets));
-	MU_AUTO_FREE struct set_element *kept = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *kept);
-	return set_output(c, &a.sets, kept, set_merge(&a, &b, op, kept), a.values->dtype, err);
+	MU_AUTO_FREE struct set_element *elements =
+	    mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *elements);
+	return set_output(c, &a.sets, elements, set_merge(&a, &b, op, elements), a.values->dtype,
+			  err);
 }
 
 KERNEL_RUN(dense_dense, set_operation(c, read_dense, read_dense, err))

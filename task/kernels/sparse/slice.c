@@ -9,7 +9,7 @@
 
 struct box {
 	int64_t start[MU_MAX_RANK];
-	struct mu_shape shape; /* what there is of it in the tensor */
+	struct mu_shape shape; /* clipped to the tensor */
 };
 
 static int read_box(const struct kernel_call *c, const struct mu_shape *s, struct box *b,
@@ -34,7 +34,7 @@ static int read_box(const struct kernel_call *c, const struct mu_shape *s, struc
 	return mu_shape_set(&b->shape, n, size, err);
 }
 
-static bool sparse_slice_within(const struct box *b, const int64_t *at)
+static bool box_contains(const struct box *b, const int64_t *at)
 {
 	for (int d = 0; d < b->shape.rank; d++)
 		if (at[d] < b->start[d] || at[d] - b->start[d] >= b->shape.dim[d])
@@ -49,18 +49,18 @@ static int sparse_slice(struct kernel_call *c, struct mu_err *err)
 	struct sparse s;
 	struct box b;
 
-	/* feature columns slice off the values that are not in their vocabulary, which are at -1 */
+	/* unchecked: feature columns place out-of-vocabulary values at -1 and slice them off */
 	MU_RETURN_IF_ERROR(sparse_in_unchecked(c, 0, &s, err));
 	MU_RETURN_IF_ERROR(read_box(c, &s.shape, &b, err));
 	const int64_t *at = s.at->data;
 	int rank = s.shape.rank;
 	for (int64_t i = 0; i < s.n; i++)
-		n_kept += sparse_slice_within(&b, at + i * rank);
+		n_kept += box_contains(&b, at + i * rank);
 	MU_RETURN_IF_ERROR(sparse_out(c, (unsigned[]){0, 1, 2}, n_kept, &b.shape, s.values->dtype,
 				      &to, &values, err));
 	n_kept = 0;
 	for (int64_t i = 0; i < s.n; i++) {
-		if (!sparse_slice_within(&b, at + i * rank))
+		if (!box_contains(&b, at + i * rank))
 			continue;
 		for (int d = 0; d < rank; d++)
 			to[n_kept * rank + d] = at[i * rank + d] - b.start[d];
@@ -69,7 +69,7 @@ static int sparse_slice(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Selected elements get their gradient, others zero.  Both lists of positions are sorted. */
+/* Elements of the slice get their gradient, others zero.  Both lists of positions are sorted. */
 static int slice_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *grad = kernel_in(c, 0), *in = kernel_in(c, 1);
@@ -109,7 +109,8 @@ static int slice_grad(struct kernel_call *c, struct mu_err *err)
 /* ---- SparseSplit ---- */
 
 struct cut {
-	int64_t n, size, longer; /* parts; each of `size`, the first `longer` of one more */
+	int64_t n, size;  /* number of parts; size of a part */
+	int64_t n_longer; /* number of first parts that are one larger */
 	int dim;
 };
 
@@ -127,20 +128,20 @@ static int read_cut(const struct kernel_call *c, const struct mu_shape *s, struc
 				  "size (%lld), got %lld",
 				  (long long)s->dim[cut->dim], (long long)cut->n);
 	cut->size = s->dim[cut->dim] / cut->n;
-	cut->longer = s->dim[cut->dim] % cut->n;
+	cut->n_longer = s->dim[cut->dim] % cut->n;
 	return 0;
 }
 
 static int64_t part_start(const struct cut *cut, int64_t part)
 {
-	return part * cut->size + (part < cut->longer ? part : cut->longer);
+	return part * cut->size + (part < cut->n_longer ? part : cut->n_longer);
 }
 
 static int64_t sparse_slice_part_of(const struct cut *cut, int64_t x)
 {
-	int64_t in_longer = cut->longer * (cut->size + 1);
+	int64_t in_longer = cut->n_longer * (cut->size + 1);
 
-	return x < in_longer ? x / (cut->size + 1) : cut->longer + (x - in_longer) / cut->size;
+	return x < in_longer ? x / (cut->size + 1) : cut->n_longer + (x - in_longer) / cut->size;
 }
 
 static int sparse_slice_split(struct kernel_call *c, struct mu_err *err)
@@ -162,7 +163,7 @@ static int sparse_slice_split(struct kernel_call *c, struct mu_err *err)
 		struct mu_shape shape;
 		unsigned n = (unsigned)cut.n;
 		memcpy(dims, s.shape.dim, sizeof dims);
-		dims[cut.dim] = cut.size + (p < cut.longer);
+		dims[cut.dim] = cut.size + (p < cut.n_longer);
 		MU_RETURN_IF_ERROR(mu_shape_set(&shape, rank, dims, err));
 		MU_RETURN_IF_ERROR(sparse_out(c, (unsigned[]){p, n + p, 2 * n + p}, count[p],
 					      &shape, s.values->dtype, &to[p], &values[p], err));

@@ -62,16 +62,16 @@ void sparse_part_fini(struct sparse_part *p)
 	mu_tensor_unref(&p->values);
 }
 
-int sparse_part_in(const struct kernel_call *c, int least, struct sparse_part *out,
+int sparse_part_in(const struct kernel_call *c, int min_rank, struct sparse_part *out,
 		   struct mu_err *err)
 {
 	struct sparse_part p = {0};
 
 	MU_RETURN_IF_ERROR(args_ints(c, 2, p.dim, MU_MAX_RANK, &p.rank, err));
-	if (p.rank < least)
+	if (p.rank < min_rank)
 		return mu_invalid(err,
 				  "Rank of input SparseTensor should be > %d, but saw rank: %d",
-				  least - 1, p.rank);
+				  min_rank - 1, p.rank);
 	for (int d = 0; d < p.rank; d++)
 		if (p.dim[d] < 0)
 			return mu_invalid(err, "dimension %d of the sparse shape is negative", d);
@@ -143,30 +143,31 @@ int sparse_parts_join(struct kernel_call *c, const struct sparse_part *const *li
 {
 	int64_t n = lead->count, total, k = 0;
 	int rank = n ? list[0]->rank : 0, rc = check_parts(list, n, type, &total, err);
-	int all = lead->rank + rank;
+	int out_rank = lead->rank + rank;
 	struct mu_tensor *at, *values, *shape;
 
 	if (rc)
 		return rc;
-	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){total, all}, &at, err));
+	MU_RETURN_IF_ERROR(
+	    kernel_out_dims(c, 0, MU_INT64, 2, (int64_t[]){total, out_rank}, &at, err));
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 1, type, total, &values, err));
-	MU_RETURN_IF_ERROR(kernel_out_vec(c, 2, MU_INT64, all, &shape, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 2, MU_INT64, out_rank, &shape, err));
 	int64_t *size = shape->data, *to = at->data;
-	memset(size, 0, (size_t)all * sizeof *size);
+	memset(size, 0, (size_t)out_rank * sizeof *size);
 	memcpy(size, lead->dim, (size_t)lead->rank * sizeof *size);
 	for (int64_t b = 0; b < n; b++) {
-		int64_t have = list[b]->values.shape.count;
+		int64_t entries = list[b]->values.shape.count;
 		for (int d = 0; d < rank; d++)
 			if (list[b]->dim[d] > size[lead->rank + d])
 				size[lead->rank + d] = list[b]->dim[d];
-		for (int64_t i = 0; i < have; i++, to += all) {
+		for (int64_t i = 0; i < entries; i++, to += out_rank) {
 			int64_t left = b;
 			for (int d = lead->rank; d-- > 0; left /= lead->dim[d])
 				to[d] = left % lead->dim[d];
 			elems_copy(MU_INT64, to, lead->rank, list[b]->at.data, i * rank, rank);
 		}
-		elems_copy(type, values->data, k, list[b]->values.data, 0, have);
-		k += have;
+		elems_copy(type, values->data, k, list[b]->values.data, 0, entries);
+		k += entries;
 	}
 	return 0;
 }

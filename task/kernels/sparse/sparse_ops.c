@@ -20,8 +20,9 @@ static int bad_position(const struct mu_tensor *indices, int64_t i, const char *
 			  text.data ? text.data : "", why);
 }
 
-/* The element of position i in a dense tensor of this shape; -1: outside. */
-static int64_t sparse_place_of(const struct mu_tensor *indices, int64_t i, const struct mu_shape *s)
+/* The element of a dense tensor of this shape at position i; -1 if it is outside. */
+static int64_t sparse_element_index(const struct mu_tensor *indices, int64_t i,
+				    const struct mu_shape *s)
 {
 	int64_t at = 0;
 
@@ -81,7 +82,7 @@ static int sparse_to_dense(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 0), *values = kernel_in(c, 2);
 	bool check = args_attr_bool(c->node, "validate_indices", true);
-	int64_t n = 0, before = -1;
+	int64_t n = 0, previous = -1;
 	struct mu_shape shape;
 	struct mu_tensor *out;
 
@@ -90,13 +91,13 @@ static int sparse_to_dense(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, values->dtype, &shape, &out, err));
 	elems_fill(values->dtype, out->data, 0, kernel_in(c, 3)->data, shape.count);
 	for (int64_t i = 0; i < n; i++) {
-		int64_t at = sparse_place_of(indices, i, &shape);
+		int64_t at = sparse_element_index(indices, i, &shape);
 		if (at < 0)
 			return out_of_bounds(indices, i, &shape, check, err);
-		if (check && at <= before)
-			return bad_position(indices, i, at == before ? "repeated" : OUT_OF_ORDER,
+		if (check && at <= previous)
+			return bad_position(indices, i, at == previous ? "repeated" : OUT_OF_ORDER,
 					    err);
-		before = at;
+		previous = at;
 		elems_copy(values->dtype, out->data, at, values->data, values->shape.rank ? i : 0,
 			   1);
 	}
@@ -108,29 +109,29 @@ static int sparse_to_dense(struct kernel_call *c, struct mu_err *err)
 static int solve_shape(struct kernel_call *c, int64_t total, struct mu_shape *to,
 		       struct mu_err *err)
 {
-	int64_t dim[MU_MAX_RANK], known = 1;
-	int n, open = -1, rc = args_ints(c, 2, dim, MU_MAX_RANK, &n, err);
+	int64_t dim[MU_MAX_RANK], known_count = 1;
+	int n, inferred = -1, rc = args_ints(c, 2, dim, MU_MAX_RANK, &n, err);
 
 	if (rc)
 		return rc;
 	for (int i = 0; i < n; i++) {
-		if (dim[i] == -1 && open >= 0)
+		if (dim[i] == -1 && inferred >= 0)
 			return mu_invalid(err,
 					  "only one output dimension may be -1, not both %d and %d",
-					  open, i);
+					  inferred, i);
 		if (dim[i] == -1)
-			open = i;
-		else if (dim[i] < 0 || __builtin_mul_overflow(known, dim[i], &known))
+			inferred = i;
+		else if (dim[i] < 0 || __builtin_mul_overflow(known_count, dim[i], &known_count))
 			return mu_invalid(err, "size %d must be non-negative, not %lld", i,
 					  (long long)dim[i]);
 	}
-	if (open >= 0 && (known == 0 || total % known))
+	if (inferred >= 0 && (known_count == 0 || total % known_count))
 		return mu_invalid(err,
 				  "Input to reshape is a SparseTensor with %lld dense values, but "
 				  "the requested shape requires a multiple of %lld",
-				  (long long)total, (long long)known);
-	if (open >= 0)
-		dim[open] = total / known;
+				  (long long)total, (long long)known_count);
+	if (inferred >= 0)
+		dim[inferred] = total / known_count;
 	MU_RETURN_IF_ERROR(mu_shape_set(to, n, dim, err));
 	if (to->count != total)
 		return mu_invalid(err,
@@ -140,17 +141,17 @@ static int solve_shape(struct kernel_call *c, int64_t total, struct mu_shape *to
 	return 0;
 }
 
-/* Numbers an element of the one shape and takes the number apart for the other. The arithmetic
- * defines the result for positions outside the shape: feature columns have them, and TensorFlow
- * does not check them. */
+/* Converts a position in shape `from` to that of the same element in shape `to`. Feature columns
+ * use positions outside the shape. TensorFlow does not check them; the arithmetic defines the
+ * result. */
 static void sparse_reshape_position(const int64_t *at, const struct mu_shape *from, int64_t *out,
 				    const struct mu_shape *to)
 {
-	uint64_t place = 0; /* wraps around */
+	uint64_t element = 0; /* wraps around */
 
 	for (int d = 0; d < from->rank; d++)
-		place = place * (uint64_t)from->dim[d] + (uint64_t)at[d];
-	int64_t left = (int64_t)place;
+		element = element * (uint64_t)from->dim[d] + (uint64_t)at[d];
+	int64_t left = (int64_t)element;
 	for (int d = to->rank; d-- > 1; left /= to->dim[d])
 		out[d] = left % to->dim[d];
 	if (to->rank)
@@ -171,10 +172,10 @@ static int sparse_reshape(struct kernel_call *c, struct mu_err *err)
 		kernel_out_take(c, 0, mu_tensor_ref(indices));
 		return 0;
 	}
-	int64_t n = indices->shape.dim[0], place[] = {n, to.rank};
+	int64_t n = indices->shape.dim[0], out_dims[] = {n, to.rank};
 	if (n && !to.count)
 		return bad_position(indices, 0, "out of bounds", err);
-	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, place, err));
+	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 2, out_dims, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &shape, &out, err));
 	for (int64_t i = 0; i < n; i++)
 		sparse_reshape_position(MU_DATA(int64_t, indices) + i * from.rank, &from,
@@ -184,46 +185,46 @@ static int sparse_reshape(struct kernel_call *c, struct mu_err *err)
 
 /* ---- SparseFillEmptyRows, RaggedFillEmptyRows ---- */
 
-/* Rows in order, each empty one with the default at its first place.  at[r] counts what row r has,
- * then becomes where its next entry goes. */
+/* Writes the rows in order; an empty row gets the default value in column 0.  at[r] is the number
+ * of entries of row r on entry, then the output index of its next entry. */
 static int fill_rows(struct kernel_call *c, int64_t rows, int64_t *at, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 0), *values = kernel_in(c, 1);
 	int64_t n = indices->shape.dim[0], total = 0;
 	int64_t rank = indices->shape.rank == 1 ? 1 : indices->shape.dim[1];
-	struct mu_tensor *out, *filled, *empty, *back;
+	struct mu_tensor *out, *out_values, *empty, *reverse_index;
 	struct mu_shape shape, vec = mu_shape_vec(rows);
 
 	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_BOOL, &vec, &empty, err));
-	MU_RETURN_IF_ERROR(kernel_out_vec(c, 3, MU_INT64, n, &back, err));
+	MU_RETURN_IF_ERROR(kernel_out_vec(c, 3, MU_INT64, n, &reverse_index, err));
 	for (int64_t r = 0; r < rows; r++) {
-		int64_t have = at[r];
-		MU_DATA(bool, empty)[r] = !have;
+		int64_t entries = at[r];
+		MU_DATA(bool, empty)[r] = !entries;
 		at[r] = total;
-		total += have ? have : 1;
+		total += entries ? entries : 1;
 	}
 	vec = mu_shape_vec(total);
 	MU_RETURN_IF_ERROR(
 	    mu_shape_set(&shape, indices->shape.rank, (int64_t[]){total, rank}, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, &shape, &out, err));
-	MU_RETURN_IF_ERROR(kernel_out(c, 1, values->dtype, &vec, &filled, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 1, values->dtype, &vec, &out_values, err));
 	for (int64_t r = 0; r < rows; r++) {
 		if (!MU_DATA(bool, empty)[r])
 			continue;
 		elems_zero(MU_INT64, out->data, at[r] * rank, rank);
 		MU_DATA(int64_t, out)[at[r] * rank] = r;
-		elems_copy(values->dtype, filled->data, at[r], kernel_in(c, 3)->data, 0, 1);
+		elems_copy(values->dtype, out_values->data, at[r], kernel_in(c, 3)->data, 0, 1);
 	}
 	for (int64_t i = 0; i < n; i++) {
 		int64_t to = at[MU_DATA(int64_t, indices)[i * rank]]++;
 		elems_copy(MU_INT64, out->data, to * rank, indices->data, i * rank, rank);
-		elems_copy(values->dtype, filled->data, to, values->data, i, 1);
-		MU_DATA(int64_t, back)[i] = to;
+		elems_copy(values->dtype, out_values->data, to, values->data, i, 1);
+		MU_DATA(int64_t, reverse_index)[i] = to;
 	}
 	return 0;
 }
 
-/* Input 0 has `rank` numbers of each value, the first of them its row. */
+/* Input 0 has `rank` coordinates for each value; the first is the row. */
 static int fill_empty_rows(struct kernel_call *c, int64_t rows, int64_t rank, struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse tensors stored under numbers, so that they can pass through a queue: an insertion returns
- * the next number, and reading removes the tensor. */
+/* Sparse tensors stored under handle numbers, so that they can pass through a queue. An insertion
+ * returns the next number; a lookup removes the tensor. */
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/sparse/sparse.h"
 #include "task/kernels/state/handles.h"
 
-enum { MAX_ROWS = 1 << 20 }; /* of an insertion */
+enum { MAX_ROWS = 1 << 20 }; /* of one insertion */
 
 struct sparse_map {
 	struct resource base;
@@ -56,7 +56,7 @@ static int find_map(const struct kernel_call *c, struct sparse_map **out, struct
 	return 0;
 }
 
-/* Takes the part; its number. */
+/* Moves the part into the map and returns its number. */
 static int64_t tensors_map_put(struct sparse_map *m, const struct sparse_part *p)
 {
 	struct sparse_part *e = MU_NEW(struct sparse_part);
@@ -85,28 +85,28 @@ static int add_one(struct kernel_call *c, struct mu_err *err)
 	return kernel_out_value(c, 0, MU_INT64, &number, err);
 }
 
-static int add_rows(struct kernel_call *c, const struct sparse_part *all, struct mu_err *err)
+static int add_rows(struct kernel_call *c, const struct sparse_part *batch, struct mu_err *err)
 {
-	const int64_t *at = MU_DATA(int64_t, &all->at);
-	int64_t n = all->values.shape.count, i = 0;
+	const int64_t *at = MU_DATA(int64_t, &batch->at);
+	int64_t n = batch->values.shape.count, i = 0;
 	struct mu_tensor *numbers;
-	struct sparse_part one;
+	struct sparse_part row;
 	struct sparse_map *m;
 	int rc = 0;
 
-	if (all->dim[0] > MAX_ROWS)
+	if (batch->dim[0] > MAX_ROWS)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			       "a minibatch of %lld sparse tensors, more than %d",
-			       (long long)all->dim[0], MAX_ROWS);
-	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_INT64, 1, all->dim, &numbers, err));
-	MU_RETURN_IF_ERROR(sparse_part_check_rows(all, err));
+			       (long long)batch->dim[0], MAX_ROWS);
+	MU_RETURN_IF_ERROR(kernel_out_dims(c, 0, MU_INT64, 1, batch->dim, &numbers, err));
+	MU_RETURN_IF_ERROR(sparse_part_check_rows(batch, err));
 	MU_RETURN_IF_ERROR(find_map(c, &m, err));
-	for (int64_t b = 0; b < all->dim[0] && !rc; b++) {
+	for (int64_t b = 0; b < batch->dim[0] && !rc; b++) {
 		int64_t from = i;
-		while (i < n && at[i * all->rank] == b)
+		while (i < n && at[i * batch->rank] == b)
 			i++;
-		if (!(rc = sparse_part_row(all, from, i, &one, err)))
-			MU_DATA(int64_t, numbers)[b] = tensors_map_put(m, &one);
+		if (!(rc = sparse_part_row(batch, from, i, &row, err)))
+			MU_DATA(int64_t, numbers)[b] = tensors_map_put(m, &row);
 	}
 	resource_unref(&m->base);
 	return rc;
@@ -114,16 +114,16 @@ static int add_rows(struct kernel_call *c, const struct sparse_part *all, struct
 
 static int add_many(struct kernel_call *c, struct mu_err *err)
 {
-	struct sparse_part all;
+	struct sparse_part batch;
 	int rc;
 
-	MU_RETURN_IF_ERROR(sparse_part_in(c, 2, &all, err));
-	rc = add_rows(c, &all, err);
-	sparse_part_fini(&all);
+	MU_RETURN_IF_ERROR(sparse_part_in(c, 2, &batch, err));
+	rc = add_rows(c, &batch, err);
+	sparse_part_fini(&batch);
 	return rc;
 }
 
-/* ---- taking ---- */
+/* ---- removal ---- */
 
 static int take_many(struct kernel_call *c, struct mu_err *err)
 {
