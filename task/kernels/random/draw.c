@@ -13,7 +13,7 @@
 
 /* ---- from bits to numbers ---- */
 
-/* Two normal numbers from two uniform ones (Box and Muller). */
+/* Two normal numbers from two uniform numbers (Box-Muller). */
 static void normal_floats(uint32_t x0, uint32_t x1, float out[2])
 {
 	float u = philox_float(x0), angle = (float)(2.0 * M_PI * (double)philox_float(x1));
@@ -32,7 +32,7 @@ static void normal_doubles(const uint32_t x[4], double out[2])
 	out[1] = cos(angle) * r;
 }
 
-/* A group is what one element count of the generator gives: four floats or two doubles.  The 16-bit
+/* A group is the numbers from one block of the generator: four floats or two doubles.  16-bit
  * floats are drawn as floats. */
 typedef void group_fn(struct philox *p, void *out);
 
@@ -45,7 +45,7 @@ static void uniform_floats_group(struct philox *p, void *out)
 		((float *)out)[i] = philox_float(x[i]);
 }
 
-/* As many bits as the 16-bit format has behind its point, and none to round. */
+/* Uses as many bits as the 16-bit format has in its fraction, so that nothing is rounded. */
 static void uniform_bits_group(struct philox *p, int bits, float *out)
 {
 	uint32_t x[4];
@@ -96,38 +96,38 @@ void draw_two_normals(struct philox *p, double out[2])
 	normal_doubles_group(p, out);
 }
 
-/* Draws until four of them lie within two standard deviations. */
+/* Draws until four numbers are within two standard deviations. */
 static void truncated_floats_group(struct philox *p, void *out)
 {
-	for (int have = 0; have < 4;) {
+	for (int n_accepted = 0; n_accepted < 4;) {
 		uint32_t x[4];
 		float f[4];
 		philox_next(p, x);
 		normal_floats(x[0], x[1], f);
 		normal_floats(x[2], x[3], f + 2);
-		for (int i = 0; i < 4 && have < 4; i++)
+		for (int i = 0; i < 4 && n_accepted < 4; i++)
 			if (fabsf(f[i]) < 2.0f)
-				((float *)out)[have++] = f[i];
+				((float *)out)[n_accepted++] = f[i];
 	}
 }
 
 static void truncated_doubles_group(struct philox *p, void *out)
 {
-	for (int have = 0; have < 2;) {
+	for (int n_accepted = 0; n_accepted < 2;) {
 		uint32_t x[4];
 		double d[2];
 		philox_next(p, x);
 		normal_doubles(x, d);
-		for (int i = 0; i < 2 && have < 2; i++)
+		for (int i = 0; i < 2 && n_accepted < 2; i++)
 			if (fabs(d[i]) < 2.0)
-				((double *)out)[have++] = d[i];
+				((double *)out)[n_accepted++] = d[i];
 	}
 }
 
 const struct distribution {
-	const char *name; /* of the GPU's kernel */
+	const char *name; /* of the GPU kernel */
 	group_fn *floats, *doubles, *halves, *bfloats;
-	int64_t skip; /* draws between the starts of two groups; 0: they follow one another */
+	int64_t skip; /* blocks between the starts of two groups; 0: groups are consecutive */
 } draw_uniform = {"uniform", .floats = uniform_floats_group, .doubles = uniform_doubles_group,
 		  .halves = uniform_halves_group, .bfloats = uniform_bfloats_group},
   draw_normal = {"normal", .floats = normal_floats_group, .doubles = normal_doubles_group,
@@ -139,7 +139,7 @@ const struct distribution {
 		    .bfloats = truncated_floats_group,
 		    .skip = DRAWS_RESERVED};
 
-/* NULL: of this type there are no draws. */
+/* NULL: the type is not supported. */
 static group_fn *group_of(const struct distribution *d, enum mu_dtype t)
 {
 	switch (t) {
@@ -182,7 +182,7 @@ int draw_output_shape(const struct kernel_call *c, unsigned i, enum mu_dtype *t,
 	return args_shape(c, i, shape, err);
 }
 
-/* The same on the GPU whose memory has out. */
+/* draw_reals() and draw_ints() on the GPU whose memory holds `out`. */
 static int draw_gpu(struct gpu *g, const char *kernel_name, const struct mu_tensor *out,
 		    int64_t group, int64_t skip, struct draw_range range, const struct philox *from,
 		    struct mu_err *err)
@@ -202,10 +202,10 @@ int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtyp
 	       const struct mu_shape *shape, const struct philox *from, struct mu_err *err)
 {
 	int64_t group = t == MU_DOUBLE ? 2 : 4, skip = d->skip * group / 4;
-	group_fn *make = group_of(d, t);
+	group_fn *draw = group_of(d, t);
 	struct mu_tensor *out;
 
-	MU_RETURN_IF_ERROR(make ? kernel_out_on_device(c, 0, t, shape, &out, err)
+	MU_RETURN_IF_ERROR(draw ? kernel_out_on_device(c, 0, t, shape, &out, err)
 				: args_no_kernel(c, t, err));
 	struct gpu *g = gpu_of_tensor(out);
 	if (g) {
@@ -223,7 +223,7 @@ int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtyp
 			at = *from;
 			philox_skip(&at, (uint64_t)(i / group * skip));
 		}
-		make(&at, values);
+		draw(&at, values);
 		if (size == 2)
 			convert(t, to, MU_FLOAT, values, n);
 		else
@@ -232,7 +232,7 @@ int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtyp
 	return 0;
 }
 
-/* ---- whole numbers ---- */
+/* ---- integers ---- */
 
 int draw_range(const struct kernel_call *c, unsigned low, unsigned high, int64_t n,
 	       struct draw_range *out, struct mu_err *err)
@@ -251,26 +251,27 @@ int draw_range(const struct kernel_call *c, unsigned low, unsigned high, int64_t
 int draw_ints(struct kernel_call *c, enum mu_dtype t, const struct mu_shape *shape,
 	      struct draw_range range, const struct philox *from, struct mu_err *err)
 {
-	bool narrow = t == MU_INT32 || t == MU_UINT32;
-	int per = narrow ? 4 : 2;
+	bool is_32_bit = t == MU_INT32 || t == MU_UINT32;
+	int per_block = is_32_bit ? 4 : 2;
 	struct philox p = *from;
 	struct mu_tensor *out;
 	uint32_t x[4] = {0};
 
-	if (!narrow && t != MU_INT64 && t != MU_UINT64)
+	if (!is_32_bit && t != MU_INT64 && t != MU_UINT64)
 		return args_no_kernel(c, t, err);
 	int rc = kernel_out_on_device(c, 0, t, shape, &out, err);
 	struct gpu *g = rc ? NULL : gpu_of_tensor(out);
 	if (g)
-		return draw_gpu(g, narrow ? "whole_32" : "whole_64", out, per, 0, range, from, err);
+		return draw_gpu(g, is_32_bit ? "whole_32" : "whole_64", out, per_block, 0, range,
+				from, err);
 	for (int64_t i = 0; !rc && i < shape->count; i++) {
-		int k = (int)(i % per);
+		int k = (int)(i % per_block);
 		if (k == 0)
 			philox_next(&p, x);
-		uint64_t bits = narrow ? x[k] : x[2 * k] | (uint64_t)x[2 * k + 1] << 32;
+		uint64_t bits = is_32_bit ? x[k] : x[2 * k] | (uint64_t)x[2 * k + 1] << 32;
 		if (range.span)
 			bits = range.low + bits % range.span;
-		if (narrow)
+		if (is_32_bit)
 			MU_DATA(uint32_t, out)[i] = (uint32_t)bits;
 		else
 			MU_DATA(uint64_t, out)[i] = bits;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RandomIndexShuffle: the place of an index in a random permutation of [0, max_index].
+/* RandomIndexShuffle: the position of an index in a random permutation of [0, max_index].
  *
- * A block cipher of the Simon family permutes the numbers of an even number of bits. An index is
- * encrypted until the result is at most max_index, which permutes [0, max_index]. */
+ * A block cipher of the Simon family permutes the numbers of an even number of bits. Encrypting an
+ * index until the result is at most max_index permutes [0, max_index]. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
@@ -79,7 +79,7 @@ static int shuffle_index(uint64_t index, const uint32_t seed[3], uint64_t max_in
 			  (unsigned long long)max_index);
 }
 
-/* Element i, or the only one of a scalar, as the bits of a 64-bit number. */
+/* Element i, or the element of a scalar, as the bits of a 64-bit number. */
 static uint64_t number_at(const struct mu_tensor *t, int64_t i)
 {
 	i = t->shape.rank ? i : 0;
@@ -99,7 +99,7 @@ static int random_index_shuffle(struct kernel_call *c, struct mu_err *err)
 			       *max = kernel_in(c, 2);
 	int64_t rounds = args_attr_int(c->node, "rounds", 4), n = seed->shape.count / 3;
 	struct mu_tensor *out;
-	uint64_t made;
+	uint64_t result;
 
 	n = index->shape.count > n ? index->shape.count : n;
 	n = max->shape.count > n ? max->shape.count : n;
@@ -129,11 +129,11 @@ static int random_index_shuffle(struct kernel_call *c, struct mu_err *err)
 		for (int k = 0; k < 3; k++)
 			key[k] = (uint32_t)number_at(seed, (seed->shape.rank == 2 ? 3 * i : 0) + k);
 		MU_RETURN_IF_ERROR(shuffle_index(number_at(index, i), key, number_at(max, i),
-						 (int)rounds, &made, err));
+						 (int)rounds, &result, err));
 		if (mu_dtype_size(out->dtype) == sizeof(uint32_t))
-			MU_DATA(uint32_t, out)[i] = (uint32_t)made;
+			MU_DATA(uint32_t, out)[i] = (uint32_t)result;
 		else
-			MU_DATA(uint64_t, out)[i] = made;
+			MU_DATA(uint64_t, out)[i] = result;
 	}
 	return 0;
 }

@@ -97,9 +97,9 @@ static int multinomial_draw(struct kernel_call *c, const struct philox *from, en
 		convert(MU_DOUBLE, sums, logits->dtype,
 			(const char *)logits->data + (size_t)(r * n) * mu_dtype_size(logits->dtype),
 			n);
-		double all = running_sums(sums, n);
+		double total = running_sums(sums, n);
 		for (int64_t i = r * samples; i < (r + 1) * samples; i++) {
-			int64_t class = first_above(sums, n, philox_unit(&draws) * all);
+			int64_t class = first_above(sums, n, philox_unit(&draws) * total);
 			mu_tensor_set_int(out, i, class);
 		}
 	}

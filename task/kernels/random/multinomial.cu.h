@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws of classes, which are searched for in the running sums of their probabilities. */
+/* Draws of classes by binary search in the running sums of their probabilities. */
 #include "task/kernels/array/search.cu.h"
 #include "task/kernels/random/random.cu.h"
 

@@ -9,7 +9,7 @@
 
 void node_state_fini(struct node_state *s)
 {
-	struct resource *r = atomic_load(&s->found);
+	struct resource *r = atomic_load(&s->resource);
 
 	if (r)
 		resource_unref(r);
@@ -28,29 +28,29 @@ void node_state_release(void *state)
 	free(state);
 }
 
-int node_state_find(struct node_state *s, struct kernel_call *c, const char *behind,
+int node_state_find(struct node_state *s, struct kernel_call *c, const char *suffix,
 		    const struct resource_type *type,
 		    struct resource *(*create)(void *node, struct mu_err *err),
 		    struct resource **out, struct mu_err *err)
 {
-	struct resource *none = NULL, *made;
+	struct resource *expected = NULL, *created;
 	int rc = 0;
 
-	if ((*out = atomic_load(&s->found)))
+	if ((*out = atomic_load(&s->resource)))
 		return 0;
 	if (c->step) {
-		MU_AUTO_FREE char *name = mu_xasprintf("%s%s", c->node->name, behind);
+		MU_AUTO_FREE char *name = mu_xasprintf("%s%s", c->node->name, suffix);
 		rc = resources_find_or_create(c->runtime->resources, step_session(c->step), name,
-					      type, create, (void *)c->node, &made, err);
-	} else if (!(made = create((void *)c->node, err))) {
+					      type, create, (void *)c->node, &created, err);
+	} else if (!(created = create((void *)c->node, err))) {
 		rc = -(int)err->code;
 	}
 	if (rc)
 		return rc;
-	*out = made;
-	if (!atomic_compare_exchange_strong(&s->found, &none, made)) {
-		resource_unref(made); /* another run of the node was first */
-		*out = none;
+	*out = created;
+	if (!atomic_compare_exchange_strong(&s->resource, &expected, created)) {
+		resource_unref(created); /* another run of the node was first */
+		*out = expected;
 	}
 	return 0;
 }
@@ -102,7 +102,7 @@ int node_draws(struct node_state *s, struct kernel_call *c, uint64_t groups, str
 	return 0;
 }
 
-/* The seeds are mixed once by the generator itself, so that neither is the better one to vary. */
+/* The generator mixes the seeds once, so that a change of either seed changes all numbers. */
 int stateless_draws(const struct kernel_call *c, unsigned i, struct philox *out, struct mu_err *err)
 {
 	int64_t seeds[2];

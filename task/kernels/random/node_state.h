@@ -9,27 +9,27 @@
 #include "task/runtime/kernel.h"
 #include "task/runtime/resources.h"
 
-/* State of a registered node, which finds its resource in its first run; zero at the start. */
+/* State of a registered node, initially zero.  The first run of the node sets the resource. */
 struct node_state {
-	_Atomic(struct resource *) found;
+	_Atomic(struct resource *) resource;
 };
 void node_state_fini(struct node_state *s);
-/* A kernel's prepare and release, for one that has nothing else to prepare. */
+/* prepare and release of kernels without other state. */
 int node_state_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 		       struct mu_err *err);
 void node_state_release(void *state);
-/* Finds the state of a node, or makes it with create(node); *out is borrowed. A node with several
+/* Finds the state of a node, or creates it with create(node); *out is borrowed. A node with several
  * resources distinguishes them by a suffix of its name. */
-int node_state_find(struct node_state *s, struct kernel_call *c, const char *behind,
+int node_state_find(struct node_state *s, struct kernel_call *c, const char *suffix,
 		    const struct resource_type *type,
 		    struct resource *(*create)(void *node, struct mu_err *err),
 		    struct resource **out, struct mu_err *err);
 
-/* The node's random numbers: its attributes seed and seed2, or seeds from the system where both are
- * zero.  *out is where this run's begin; the next run's do `groups` of four numbers later. */
+/* Reserves the next `groups` groups of four random numbers of the node; *out is their start.  The
+ * seeds are the attributes seed and seed2.  If both are zero, the system provides a seed. */
 int node_draws(struct node_state *s, struct kernel_call *c, uint64_t groups, struct philox *out,
 	       struct mu_err *err);
-/* The start of the random numbers for the two seeds in input i. */
+/* Sets *out to the start of the random numbers for the two seeds in input i. */
 int stateless_draws(const struct kernel_call *c, unsigned i, struct philox *out,
 		    struct mu_err *err);
 

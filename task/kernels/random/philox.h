@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The counter-based generator Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as
- * 1, 2, 3", 2011), laid out as TensorFlow lays it out so that a seed gives the same numbers. */
+ * 1, 2, 3", 2011), with TensorFlow's layout of counter and key, so that a seed gives the same
+ * numbers. */
 #ifndef MU_TASK_KERNELS_RANDOM_PHILOX_H
 #define MU_TASK_KERNELS_RANDOM_PHILOX_H
 
@@ -19,7 +20,7 @@ static inline struct philox philox_seeded(uint64_t seed, uint64_t seed2)
 	};
 }
 
-/* Moves on by n draws of four numbers. */
+/* Skips n groups of four numbers. */
 static inline void philox_skip(struct philox *p, uint64_t n)
 {
 	uint64_t low = p->counter[0] | (uint64_t)p->counter[1] << 32;
@@ -54,7 +55,7 @@ static inline void philox_next(struct philox *p, uint32_t out[4])
 	philox_skip(p, 1);
 }
 
-/* ---- from bits to numbers in [0, 1): an exponent of 0 over the bits, less one ---- */
+/* ---- numbers in [0, 1): random fraction bits with exponent 0, minus one ---- */
 
 static inline float philox_float(uint32_t x)
 {
@@ -74,12 +75,12 @@ static inline double philox_double(uint32_t high, uint32_t low)
 	return d - 1.0;
 }
 
-/* ---- one number after another ---- */
+/* ---- streams of single numbers ---- */
 
 struct philox_stream {
 	struct philox from;
 	uint32_t x[4];
-	int left; /* of x, its last ones */
+	int left; /* unused numbers at the end of x */
 };
 
 static inline uint32_t philox_32(struct philox_stream *s)
@@ -105,8 +106,8 @@ static inline double philox_unit(struct philox_stream *s)
 	return philox_double(high, philox_32(s));
 }
 
-/* philox_below_32 and _64: each of 0 … n-1 as likely as the others; draws that would favour the
- * small ones are drawn again. */
+/* philox_below_32 and philox_below_64: a uniform number in 0 … n-1.  Draws that would favour small
+ * numbers are rejected. */
 #define PHILOX_BELOW(bits)                                                                         \
 	static inline uint##bits##_t philox_below_##bits(struct philox_stream *s,                  \
 							 uint##bits##_t n)                         \

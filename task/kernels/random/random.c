@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random tensors.  With seeds that are not both zero the numbers are those TensorFlow draws: each
- * run reserves 256 draws an element. */
+/* Random tensors.  If the seeds are not both zero, the numbers are TensorFlow's: each run reserves
+ * 256 draws per element. */
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/random/draw.h"
@@ -42,7 +42,7 @@ static int random_uniform_int(struct kernel_call *c, struct mu_err *err)
 	return draw_ints(c, kernel_in(c, 1)->dtype, &shape, range, &from, err);
 }
 
-/* The rows in random order. TensorFlow draws one number for each row but the last. */
+/* Shuffles the rows. TensorFlow draws one number for each row but the last. */
 static int shuffle_rows(struct kernel_call *c, struct philox_stream *random, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers: the same draws as the CPU's (philox.h, random.c), a group a thread.  A
- * uniform number is the same to the bit; a normal one goes through the device's logarithm and sine.
- */
+/* Random numbers: the same draws as on the CPU (philox.h, random.c), one group per thread.  Uniform
+ * numbers are bit-identical.  Normal numbers use the device's logarithm and sine. */
 #ifndef MU_TASK_KERNELS_RANDOM_RANDOM_CU_H
 #define MU_TASK_KERNELS_RANDOM_RANDOM_CU_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers on a GPU: the CPU's functions, which keep the generators and have the GPU draw.
- * Shapes and seeds are read on the host. */
+/* Random numbers on a GPU.  The CPU's kernel functions hold the generators and launch the draws on
+ * the GPU.  Shapes and seeds are read on the host. */
 #include "task/kernels/engine/gpu_table.h"
 
 #define ROW(ops, host) GPU_SAME(ops, "dtype", GPU_REAL, .host_in = host)

@@ -52,7 +52,7 @@ static int get_key_counter_algorithm(struct kernel_call *c, struct mu_err *err)
 	return put_algorithm(c, 2, err);
 }
 
-/* ---- where the draws begin ---- */
+/* ---- generator states ---- */
 
 static int from_seeds(const struct kernel_call *c, struct philox *out, struct mu_err *err)
 {
@@ -61,16 +61,16 @@ static int from_seeds(const struct kernel_call *c, struct philox *out, struct mu
 
 static int check_algorithm(const struct kernel_call *c, struct mu_err *err)
 {
-	int64_t which;
+	int64_t algorithm;
 
-	MU_RETURN_IF_ERROR(args_int(c, 3, &which, err));
-	if (which == RANDOM_THREEFRY)
+	MU_RETURN_IF_ERROR(args_int(c, 3, &algorithm, err));
+	if (algorithm == RANDOM_THREEFRY)
 		return mu_invalid(err,
 				  "alg is %d, ThreeFry, which no device here draws by: take 1, "
 				  "Philox, or 3, whatever the device has",
 				  RANDOM_THREEFRY);
-	if (which != RANDOM_PHILOX && which != RANDOM_AUTO)
-		return mu_invalid(err, "Unsupported algorithm id: %lld", (long long)which);
+	if (algorithm != RANDOM_PHILOX && algorithm != RANDOM_AUTO)
+		return mu_invalid(err, "Unsupported algorithm id: %lld", (long long)algorithm);
 	return 0;
 }
 
@@ -89,7 +89,7 @@ int random_from_key(const struct kernel_call *c, struct philox *out, struct mu_e
 	return 0;
 }
 
-/* ---- the draws ---- */
+/* ---- random tensors ---- */
 
 typedef int from_fn(const struct kernel_call *c, struct philox *out, struct mu_err *err);
 
@@ -105,8 +105,7 @@ static int stateless_random_reals(struct kernel_call *c, const struct distributi
 	return draw_reals(c, d, t, &shape, &p, err);
 }
 
-/* Whole numbers of the range that inputs `low` and `low` + 1 say; all that there are where it is 0.
- */
+/* Integers from input `low` to below input `low` + 1; with low 0, of the full type range. */
 static int stateless_random_ints(struct kernel_call *c, unsigned low, from_fn *from,
 				 struct mu_err *err)
 {

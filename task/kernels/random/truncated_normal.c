@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normal distributions between two bounds, each batch of numbers with its own parameters. The
  * numbers are those that TensorFlow draws in one thread. With several threads its numbers depend on
- * their count. 16-bit floats are computed as wider ones, so their candidates may be accepted where
- * TensorFlow rejects them. */
+ * the number of threads. 16-bit floats are computed as wider floats, so a candidate may be accepted
+ * that TensorFlow rejects. */
 #include <math.h>
 
 #include "lib/base/ints.h"
@@ -13,7 +13,7 @@
 #include "task/kernels/random/draw.h"
 #include "task/kernels/random/node_state.h"
 
-/* SHARED_BATCH: the size of batches when all have the same parameters. */
+/* SHARED_BATCH: the size of batches if all batches have the same parameters. */
 enum { MAX_REJECTED = 1000, SHARED_BATCH = 100 };
 
 struct bounded_normal {
@@ -29,9 +29,10 @@ static double rounded(enum mu_dtype t, double x)
 	return x;
 }
 
-/* Sets elements first, first + step, … of the output, n of them.  Candidates come from the normal
- * distribution if the bounds leave enough of it, else from a uniform one if they are close, else
- * from an exponential one (Robert, "Simulation of truncated normal variables", 1995). */
+/* Sets n elements of the output: first, first + step, …  Candidates come from the normal
+ * distribution if the bounds leave enough of it. Else they come from a uniform distribution if the
+ * bounds are close, else from an exponential distribution (Robert, "Simulation of truncated normal
+ * variables", 1995). */
 static int draw_batch(struct mu_tensor *out, int64_t first, int64_t step, int64_t n,
 		      struct bounded_normal d, struct philox *from, struct mu_err *err)
 {
@@ -106,38 +107,38 @@ static int parameterized_truncated_normal(struct kernel_call *c, struct mu_err *
 					  "Input %s should be a scalar or vector, got shape: %s",
 					  names[i], mu_shape_str(&in[i]->shape));
 	}
-	int64_t batches = out->shape.dim[0], each = batches ? out->shape.count / batches : 0;
+	int64_t batches = out->shape.dim[0], batch_size = batches ? out->shape.count / batches : 0;
 	if (in[0]->shape.count == 1 && in[1]->shape.count == 1 && !in[2]->shape.rank &&
 	    !in[3]->shape.rank) {
-		each = SHARED_BATCH;
-		batches = (out->shape.count + each - 1) / each;
+		batch_size = SHARED_BATCH;
+		batches = (out->shape.count + batch_size - 1) / batch_size;
 	}
-	int64_t sets = 1; /* of parameters */
+	int64_t param_sets = 1;
 	for (unsigned i = 0; i < 4; i++) {
 		if (in[i]->shape.count != 1 && in[i]->shape.count != batches)
 			return mu_invalid(
 			    err, "Input %s should have length 1 or shape[0], got shape: %s",
 			    names[i], mu_shape_str(&in[i]->shape));
-		sets = in[i]->shape.count > sets ? in[i]->shape.count : sets;
+		param_sets = in[i]->shape.count > param_sets ? in[i]->shape.count : param_sets;
 	}
 	if (!out->shape.count) /* only the parameters are checked */
-		batches = mu_min(batches, sets);
-	MU_RETURN_IF_ERROR(
-	    node_draws(c->state, c, (uint64_t)batches * 2 * MAX_REJECTED * (uint64_t)(each + 3) / 4,
-		       &from, err));
+		batches = mu_min(batches, param_sets);
+	MU_RETURN_IF_ERROR(node_draws(
+	    c->state, c, (uint64_t)batches * 2 * MAX_REJECTED * (uint64_t)(batch_size + 3) / 4,
+	    &from, err));
 	for (int64_t b = 0; b < batches; b++) {
 		double p[4];
 		for (unsigned i = 0; i < 4; i++)
 			p[i] = convert_element(in[i], in[i]->shape.count == 1 ? 0 : b);
-		int64_t left = out->shape.count - b * each;
-		MU_RETURN_IF_ERROR(draw_batch(out, b * each, 1, left < each ? left : each,
-					      (struct bounded_normal){p[0], p[1], p[2], p[3]},
-					      &from, err));
+		int64_t left = out->shape.count - b * batch_size;
+		MU_RETURN_IF_ERROR(
+		    draw_batch(out, b * batch_size, 1, left < batch_size ? left : batch_size,
+			       (struct bounded_normal){p[0], p[1], p[2], p[3]}, &from, err));
 	}
 	return 0;
 }
 
-/* The parameters broadcast to the last dimensions of the output; the first ones count samples. */
+/* The parameters broadcast to the last dimensions of the output; the others are samples. */
 static int stateless_parameterized_truncated_normal(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape shape, batch = {.count = 1};
@@ -149,9 +150,9 @@ static int stateless_parameterized_truncated_normal(struct kernel_call *c, struc
 
 	MU_RETURN_IF_ERROR(stateless_draws(c, 1, &from, err));
 	for (unsigned i = 0; i < 4; i++) {
-		const struct mu_shape so_far = batch;
+		const struct mu_shape previous = batch;
 		in[i] = kernel_in(c, 2 + i);
-		MU_RETURN_IF_ERROR(broadcast_shape(&so_far, &in[i]->shape, &batch, err));
+		MU_RETURN_IF_ERROR(broadcast_shape(&previous, &in[i]->shape, &batch, err));
 	}
 	for (unsigned i = 0; i < 4; i++)
 		broadcast_view(&v[i], &in[i]->shape, &batch);
