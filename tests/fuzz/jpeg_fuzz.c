@@ -19,7 +19,7 @@ static unsigned char *alloc_pixels(void *arg, const struct jpeg_shape *s, struct
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct jpeg_reading ways[] = {
+	static const struct jpeg_read_options ways[] = {
 	    {.channels = 3, .ratio = 1, .fancy = true, .truncated_ok = true},
 	    {.channels = 1, .ratio = 2, .fast = true},
 	    {.ratio = 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bounding boxes: drawn into images, and sampled at random for cropping training images. A sampled
- * box covers a minimum share of the boxes objects. */
+ * box covers a minimum share of at least one of the given boxes. */
 #include <math.h>
 
 #include "lib/tensor/half.h"
@@ -14,7 +14,7 @@ enum { SIDES = 4 }; /* of a box: y1, x1, y2, x2, fractions of the image size */
 
 /* ---- DrawBoundingBoxes ---- */
 
-static const float usual_colours[][4] = {
+static const float default_colours[][4] = {
     {1, 1, 0, 1},       {0, 0, 1, 1},    {1, 0, 0, 1},    {0, 1, 0, 1}, {0.5f, 0, 0.5f, 1},
     {0.5f, 0.5f, 0, 1}, {0.5f, 0, 0, 1}, {0, 0, 0.5f, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
 
@@ -22,10 +22,10 @@ struct canvas {
 	enum mu_dtype type;
 	void *pixels; /* of one image */
 	int64_t size[2], depth;
-	unsigned char colour[4 * sizeof(float)]; /* as pixels have it */
+	unsigned char colour[4 * sizeof(float)]; /* in the pixel type */
 };
 
-/* From pixel to pixel along an axis, both included, at `across` of the other axis. */
+/* Draws pixels `from` to `to`, both included, along an axis, at `across` on the other axis. */
 static void draw_line(const struct canvas *k, int axis, int64_t from, int64_t to, int64_t across)
 {
 	size_t pixel = (size_t)k->depth * elems_size(k->type);
@@ -98,16 +98,16 @@ static int check_drawing(const struct kernel_call *c, struct mu_err *err)
 static int draw_boxes(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	int64_t boxes, colours = MU_COUNT(usual_colours), step = 4;
-	const float *colour = usual_colours[0], *white = usual_colours[0];
-	bool own = c->n_in > 2 && kernel_in(c, 2)->shape.count;
+	int64_t boxes, colours = MU_COUNT(default_colours), step = 4;
+	const float *colour = default_colours[0], *white = default_colours[0];
+	bool has_colours = c->n_in > 2 && kernel_in(c, 2)->shape.count;
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(check_drawing(c, err));
 	MU_RETURN_IF_ERROR(kernel_out_reuse(c, 0, 0, in->dtype, &in->shape, &out, err));
 	if (out->data != in->data)
 		elems_copy(in->dtype, out->data, 0, in->data, 0, in->shape.count);
-	if (own) {
+	if (has_colours) {
 		colours = kernel_in(c, 2)->shape.dim[0];
 		step = kernel_in(c, 2)->shape.dim[1];
 		colour = kernel_in(c, 2)->data;
@@ -121,7 +121,8 @@ static int draw_boxes(struct kernel_call *c, struct mu_err *err)
 			   (size_t)(p * k.size[0] * k.size[1] * k.depth) * elems_size(k.type);
 		for (int64_t b = 0; b < boxes; b++) {
 			/* boxes on a grey image are white by default */
-			set_colour(&k, own || k.depth > 1 ? colour + b % colours * step : white);
+			set_colour(&k, has_colours || k.depth > 1 ? colour + b % colours * step
+								  : white);
 			draw_box(&k, MU_DATA(float, kernel_in(c, 1)) + (p * boxes + b) * SIDES);
 		}
 	}
@@ -136,9 +137,9 @@ struct rect { /* in pixels; high is exclusive */
 	int low[2], high[2];
 };
 struct box_sampler {
-	int size[2]; /* of the image */
-	float aspect[2], area[2], covered;
-	int64_t attempts, n; /* n: of the boxes */
+	int size[2];                           /* of the image */
+	float aspect[2], area[2], min_covered; /* ranges of aspect ratio and area */
+	int64_t attempts, n;                   /* n: number of boxes */
 	struct rect *boxes;
 	enum mu_dtype type;
 };
@@ -165,9 +166,9 @@ static struct rect intersection(const struct rect *a, const struct rect *b)
 static bool covers_enough(const struct box_sampler *k, const struct rect *p)
 {
 	for (int64_t i = 0; i < k->n && rect_area(p) >= 1; i++) {
-		struct rect both = intersection(p, &k->boxes[i]);
-		float whole = rect_area(&k->boxes[i]);
-		if (whole >= 1 && rect_area(&both) / whole >= k->covered)
+		struct rect common = intersection(p, &k->boxes[i]);
+		float box_area = rect_area(&k->boxes[i]);
+		if (box_area >= 1 && rect_area(&common) / box_area >= k->min_covered)
 			return true;
 	}
 	return false;
@@ -176,46 +177,46 @@ static bool covers_enough(const struct box_sampler *k, const struct rect *p)
 /* Returns the largest height whose width at this aspect ratio fits into the image. */
 static int max_height(const struct box_sampler *k, float aspect, float area)
 {
-	int64_t most = lrintf(sqrtf(area / aspect));
+	int64_t height = lrintf(sqrtf(area / aspect));
 
-	if (lrintf((float)most * aspect) > k->size[1]) {
-		most = (int64_t)(((float)k->size[1] + 0.5f - 1e-7f) / aspect);
-		if (lrintf((float)most * aspect) > k->size[1])
-			most--;
+	if (lrintf((float)height * aspect) > k->size[1]) {
+		height = (int64_t)(((float)k->size[1] + 0.5f - 1e-7f) / aspect);
+		if (lrintf((float)height * aspect) > k->size[1])
+			height--;
 	}
-	return (int)(most < k->size[0] ? most : k->size[0]);
+	return (int)(height < k->size[0] ? height : k->size[0]);
 }
 
 /* Corrects a size that rounding made too small or too large by one. */
-static bool adjust_area(const struct box_sampler *k, float aspect, float least, float most,
+static bool adjust_area(const struct box_sampler *k, float aspect, float min_area, float max_area,
 			int64_t size[2])
 {
 	float area = (float)(size[0] * size[1]);
 
-	for (int by = 1; by >= -1; by -= 2)
-		if (by > 0 ? area < least : area > most) {
-			size[0] += by;
+	for (int step = 1; step >= -1; step -= 2)
+		if (step > 0 ? area < min_area : area > max_area) {
+			size[0] += step;
 			size[1] = lrintf((float)size[0] * aspect);
 			area = (float)(size[0] * size[1]);
 		}
-	return area >= least && area <= most && size[0] > 0 && size[1] > 0 &&
+	return area >= min_area && area <= max_area && size[0] > 0 && size[1] > 0 &&
 	       size[0] <= k->size[0] && size[1] <= k->size[1];
 }
 
 static bool sample_rect(const struct box_sampler *k, float aspect, struct philox_stream *random,
 			struct rect *out)
 {
-	float least = k->area[0] * (float)k->size[1] * (float)k->size[0];
-	float most = k->area[1] * (float)k->size[1] * (float)k->size[0];
-	int high = max_height(k, aspect, most);
-	int64_t size[2] = {lrintf(sqrtf(least / aspect))};
+	float min_area = k->area[0] * (float)k->size[1] * (float)k->size[0];
+	float max_area = k->area[1] * (float)k->size[1] * (float)k->size[0];
+	int limit = max_height(k, aspect, max_area);
+	int64_t size[2] = {lrintf(sqrtf(min_area / aspect))};
 
-	if (size[0] >= high)
-		size[0] = high;
+	if (size[0] >= limit)
+		size[0] = limit;
 	else
-		size[0] += philox_below_32(random, (uint32_t)(high - size[0] + 1));
+		size[0] += philox_below_32(random, (uint32_t)(limit - size[0] + 1));
 	size[1] = lrintf((float)size[0] * aspect);
-	if (!adjust_area(k, aspect, least, most, size))
+	if (!adjust_area(k, aspect, min_area, max_area, size))
 		return false;
 	for (int i = 0; i < 2; i++) {
 		int64_t range = k->size[i] - size[i];
@@ -266,10 +267,10 @@ static int read_sampling_attrs(const struct kernel_call *c, struct box_sampler *
 	    read_range(c->node, "aspect_ratio_range", "Aspect ratio range", k->aspect, err));
 	MU_RETURN_IF_ERROR(read_range(c->node, "area_range", "Area range", k->area, err));
 	k->attempts = args_attr_int(c->node, "max_attempts", 100);
-	k->covered = args_attr_float(c->node, "min_object_covered", 0.1f);
+	k->min_covered = args_attr_float(c->node, "min_object_covered", 0.1f);
 	if (c->n_in > 2)
-		k->covered = *MU_DATA(float, kernel_in(c, 2));
-	if (!(k->covered >= 0))
+		k->min_covered = *MU_DATA(float, kernel_in(c, 2));
+	if (!(k->min_covered >= 0))
 		return mu_invalid(err, "Min object covered must be non-negative");
 	if (k->area[0] > 1 || k->area[1] > 1)
 		return mu_invalid(err, "Area range must be less then or equal to 1.0: [%g, %g]",
@@ -301,13 +302,13 @@ static int read_image_size(const struct kernel_call *c, struct box_sampler *k, s
 static int read_boxes(const struct kernel_call *c, struct box_sampler *k, struct mu_err *err)
 {
 	const struct mu_tensor *b = kernel_in(c, 1);
-	bool whole = args_attr_bool(c->node, "use_image_if_no_bounding_boxes", false);
+	bool use_image = args_attr_bool(c->node, "use_image_if_no_bounding_boxes", false);
 
 	if (b->shape.count && (b->shape.rank != 3 || b->shape.dim[2] != SIDES))
 		return mu_invalid(
 		    err, "input boxes must be 3-dimensional [batch, num_boxes, coords], not %s",
 		    mu_shape_str(&b->shape));
-	if (!b->shape.count && !whole)
+	if (!b->shape.count && !use_image)
 		return mu_invalid(err, "No bounding boxes provided as input. One must enable "
 				       "use_image_if_no_bounding_boxes if you wish to not provide "
 				       "any bounding boxes.");
@@ -338,12 +339,12 @@ static int put_size(struct kernel_call *c, unsigned i, enum mu_dtype t, const in
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, i, t, 3, &out, err));
-	for (int j = 0; j < 3; j++) /* signs apart, the low bytes come first */
+	for (int j = 0; j < 3; j++) /* little-endian: the low bytes come first */
 		memcpy((char *)out->data + (size_t)j * elems_size(t), &size[j], elems_size(t));
 	return 0;
 }
 
-static int put_part(struct kernel_call *c, const struct box_sampler *k, const struct rect *p,
+static int put_rect(struct kernel_call *c, const struct box_sampler *k, const struct rect *p,
 		    struct mu_err *err)
 {
 	struct mu_tensor *out;
@@ -366,7 +367,7 @@ static int sample_and_put(struct kernel_call *c, const struct box_sampler *k, st
 			       ? stateless_draws(c, 3, &from, err)
 			       : node_draws(c->state, c, (uint64_t)k->attempts, &from, err));
 	struct rect p = sample_crop(k, from);
-	return put_part(c, k, &p, err);
+	return put_rect(c, k, &p, err);
 }
 
 static int sample_box(struct kernel_call *c, struct mu_err *err)

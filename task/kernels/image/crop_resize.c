@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes cut out of pictures and brought to one size, and the gradients of that.
+/* CropAndResize crops boxes from images and resizes them to one size.  Also its gradients.
  *
- * A place of a crop lies between four pixels of its picture, or on the nearest one, or outside. All
- * three kernels go through the places the same way (walk) and differ in what they do at one. */
+ * A crop pixel is sampled between four pixels of its image, at the nearest one, or outside. All
+ * three kernels visit the crop pixels in the same order (crop_resize_walk) and differ in the
+ * visitor. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
@@ -14,8 +15,8 @@ enum { SIDES = 4 }; /* of a box: y1, x1, y2, x2 */
 
 struct crops {
 	const float *boxes;
-	const int32_t *of; /* the picture of each box */
-	int64_t n, images, size[2], picture[2], depth;
+	const int32_t *box_image; /* the image of each box */
+	int64_t n, images, size[2], image_size[2], depth;
 	bool nearest;
 };
 
@@ -23,13 +24,13 @@ struct crops {
 struct interpolation {
 	bool inside;
 	int64_t low, high;
-	float part, from; /* of high's share; along the axis */
+	float part, from; /* weight of `high`; position along the axis */
 };
 
-static struct interpolation crop_resize_place(const struct crops *k, const float *box, int axis,
-					      int64_t i)
+static struct interpolation crop_resize_interpolation(const struct crops *k, const float *box,
+						      int axis, int64_t i)
 {
-	float first = box[axis], last = box[axis + 2], end = (float)(k->picture[axis] - 1);
+	float first = box[axis], last = box[axis + 2], end = (float)(k->image_size[axis] - 1);
 	float step = k->size[axis] > 1 ? (last - first) * end / (float)(k->size[axis] - 1) : 0;
 	float at = k->size[axis] > 1 ? first * end + (float)i * step : 0.5f * (first + last) * end;
 	struct interpolation b = {.inside = at >= 0 && at <= end, .from = at};
@@ -42,46 +43,47 @@ static struct interpolation crop_resize_place(const struct crops *k, const float
 	return b;
 }
 
-/* y and x NULL: the place is outside its picture. */
-typedef void at_place(void *arg, int64_t box, int64_t at, int64_t picture,
-		      const struct interpolation *y, const struct interpolation *x);
+/* Visits a crop pixel.  y and x are NULL if it is outside its image. */
+typedef void visit_pixel(void *arg, int64_t box, int64_t at, int64_t image,
+			 const struct interpolation *y, const struct interpolation *x);
 
-static void crop_resize_walk(const struct crops *k, int64_t from, int64_t to, at_place *body,
+static void crop_resize_walk(const struct crops *k, int64_t from, int64_t to, visit_pixel *body,
 			     void *arg)
 {
 	for (int64_t b = from; b < to; b++) {
 		int64_t at = b * k->size[0] * k->size[1];
-		int64_t picture = k->of[b] * k->picture[0] * k->picture[1];
+		int64_t image = k->box_image[b] * k->image_size[0] * k->image_size[1];
 		for (int64_t i = 0; i < k->size[0]; i++) {
-			struct interpolation y = crop_resize_place(k, k->boxes + b * SIDES, 0, i);
+			struct interpolation y =
+			    crop_resize_interpolation(k, k->boxes + b * SIDES, 0, i);
 			for (int64_t j = 0; j < k->size[1]; j++, at++) {
 				struct interpolation x =
-				    crop_resize_place(k, k->boxes + b * SIDES, 1, j);
+				    crop_resize_interpolation(k, k->boxes + b * SIDES, 1, j);
 				bool inside = y.inside && x.inside;
-				body(arg, b, at * k->depth, picture, inside ? &y : NULL,
+				body(arg, b, at * k->depth, image, inside ? &y : NULL,
 				     inside ? &x : NULL);
 			}
 		}
 	}
 }
 
-/* The first channel of one of the four pixels around. */
-static int64_t crop_resize_pixel(const struct crops *k, int64_t picture, int64_t y, int64_t x)
+/* The first channel of a pixel. */
+static int64_t crop_resize_pixel(const struct crops *k, int64_t image, int64_t y, int64_t x)
 {
-	return (picture + y * k->picture[1] + x) * k->depth;
+	return (image + y * k->image_size[1] + x) * k->depth;
 }
 
 struct corners {
 	const float *tl, *tr, *bl, *br;
 };
 
-static struct corners corners_of(const struct crops *k, const float *in, int64_t picture,
+static struct corners corners_of(const struct crops *k, const float *in, int64_t image,
 				 const struct interpolation *y, const struct interpolation *x)
 {
-	return (struct corners){in + crop_resize_pixel(k, picture, y->low, x->low),
-				in + crop_resize_pixel(k, picture, y->low, x->high),
-				in + crop_resize_pixel(k, picture, y->high, x->low),
-				in + crop_resize_pixel(k, picture, y->high, x->high)};
+	return (struct corners){in + crop_resize_pixel(k, image, y->low, x->low),
+				in + crop_resize_pixel(k, image, y->low, x->high),
+				in + crop_resize_pixel(k, image, y->high, x->low),
+				in + crop_resize_pixel(k, image, y->high, x->high)};
 }
 
 /* ---- attributes and inputs ---- */
@@ -89,68 +91,68 @@ static struct corners corners_of(const struct crops *k, const float *in, int64_t
 static int read_boxes(const struct kernel_call *c, unsigned boxes, struct crops *k,
 		      struct mu_err *err)
 {
-	const struct mu_tensor *b = kernel_in(c, boxes), *of = kernel_in(c, boxes + 1);
+	const struct mu_tensor *b = kernel_in(c, boxes), *box_index = kernel_in(c, boxes + 1);
 	const char *method = args_attr_string(c->node, "method", "bilinear");
 
 	k->nearest = strcmp(method, "nearest") == 0;
 	if (!k->nearest && strcmp(method, "bilinear"))
 		return mu_invalid(err, "method must be 'bilinear' or 'nearest', not '%.40s'",
 				  method);
-	if (!b->shape.count && !of->shape.count)
+	if (!b->shape.count && !box_index->shape.count)
 		return 0; /* no boxes, of any shape */
-	if (b->shape.rank != 2 || b->shape.dim[1] != SIDES || of->shape.rank != 1 ||
-	    of->shape.count != b->shape.dim[0])
+	if (b->shape.rank != 2 || b->shape.dim[1] != SIDES || box_index->shape.rank != 1 ||
+	    box_index->shape.count != b->shape.dim[0])
 		return mu_invalid(err, "boxes must be [n, 4] and box_index [n], not %s and %s",
-				  mu_shape_str(&b->shape), mu_shape_str(&of->shape));
+				  mu_shape_str(&b->shape), mu_shape_str(&box_index->shape));
 	k->boxes = b->data;
-	k->of = of->data;
-	k->n = of->shape.count;
+	k->box_image = box_index->data;
+	k->n = box_index->shape.count;
 	return 0;
 }
 
-static int check_pictures(struct crops *k, struct mu_err *err)
+static int check_box_images(struct crops *k, struct mu_err *err)
 {
 	for (int64_t i = 0; i < k->n; i++)
-		if (k->of[i] < 0 || k->of[i] >= k->images)
+		if (k->box_image[i] < 0 || k->box_image[i] >= k->images)
 			return mu_fail(err, MU_OUT_OF_RANGE,
 				       "box_index has values outside [0, batch_size): %d",
-				       k->of[i]);
+				       k->box_image[i]);
 	return 0;
 }
 
-static int read_picture(const struct mu_shape *s, struct crops *k, struct mu_err *err)
+static int read_image_shape(const struct mu_shape *s, struct crops *k, struct mu_err *err)
 {
 	if (s->rank != 4 || s->dim[1] < 1 || s->dim[2] < 1)
 		return mu_invalid(
 		    err, "input image must be 4-D, and its dimensions must be positive: %s",
 		    mu_shape_str(s));
 	k->images = s->dim[0];
-	memcpy(k->picture, s->dim + 1, sizeof k->picture);
+	memcpy(k->image_size, s->dim + 1, sizeof k->image_size);
 	k->depth = s->dim[3];
 	return 0;
 }
 
 /* ---- crops ---- */
 
-struct cut {
+struct crop_call {
 	struct crops k;
 	const float *in;
-	float *out, otherwise;
+	float *out, extrapolation_value;
 };
 
-static void cut_place(void *arg, int64_t box, int64_t at, int64_t picture,
-		      const struct interpolation *y, const struct interpolation *x)
+static void crop_pixel(void *arg, int64_t box, int64_t at, int64_t image,
+		       const struct interpolation *y, const struct interpolation *x)
 {
-	const struct cut *a = arg;
+	const struct crop_call *a = arg;
 	const struct crops *k = &a->k;
 	float *out = a->out + at;
 
 	if (!y) {
 		for (int64_t d = 0; d < k->depth; d++)
-			out[d] = a->otherwise;
+			out[d] = a->extrapolation_value;
 		return;
 	}
-	const struct corners c = corners_of(k, a->in, picture, y, x);
+	const struct corners c = corners_of(k, a->in, image, y, x);
 	for (int64_t d = 0; d < k->depth; d++) {
 		float top = c.tl[d] + (c.tr[d] - c.tl[d]) * x->part;
 		float bottom = c.bl[d] + (c.br[d] - c.bl[d]) * x->part;
@@ -158,33 +160,34 @@ static void cut_place(void *arg, int64_t box, int64_t at, int64_t picture,
 	}
 }
 
-static void cut_some(void *arg, int64_t from, int64_t to)
+static void crop_boxes(void *arg, int64_t from, int64_t to)
 {
-	crop_resize_walk(&((struct cut *)arg)->k, from, to, cut_place, arg);
+	crop_resize_walk(&((struct crop_call *)arg)->k, from, to, crop_pixel, arg);
 }
 
 static int crop_and_resize(struct kernel_call *c, struct mu_err *err)
 {
-	struct cut a = {.otherwise = args_attr_float(c->node, "extrapolation_value", 0)};
+	struct crop_call a = {.extrapolation_value =
+				  args_attr_float(c->node, "extrapolation_value", 0)};
 	MU_AUTO_TENSOR wide = {0};
 	struct mu_shape shape;
 	struct mu_tensor *out;
 	int n = 0;
 
-	MU_RETURN_IF_ERROR(read_picture(&kernel_in(c, 0)->shape, &a.k, err));
+	MU_RETURN_IF_ERROR(read_image_shape(&kernel_in(c, 0)->shape, &a.k, err));
 	MU_RETURN_IF_ERROR(read_boxes(c, 1, &a.k, err));
 	MU_RETURN_IF_ERROR(args_ints(c, 3, a.k.size, 2, &n, err));
 	if (a.k.size[0] < 1 || a.k.size[1] < 1)
 		return mu_invalid(err, "crop_size must have two elements, both positive");
 	MU_RETURN_IF_ERROR(
 	    mu_shape_set(&shape, 4, (int64_t[]){a.k.n, a.k.size[0], a.k.size[1], a.k.depth}, err));
-	MU_RETURN_IF_ERROR(check_pictures(&a.k, err));
+	MU_RETURN_IF_ERROR(check_box_images(&a.k, err));
 	MU_RETURN_IF_ERROR(convert_tensor(&wide, MU_FLOAT, kernel_in(c, 0), err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &shape, &out, err));
 	a.in = wide.data;
 	a.out = out->data;
 	if (shape.count)
-		kernel_parallel(c, a.k.n, 1 + (1 << 14) / (shape.count / a.k.n), cut_some, &a);
+		kernel_parallel(c, a.k.n, 1 + (1 << 14) / (shape.count / a.k.n), crop_boxes, &a);
 	return 0;
 }
 
@@ -193,11 +196,11 @@ static int crop_and_resize(struct kernel_call *c, struct mu_err *err)
 struct crop_gradient {
 	struct crops k;
 	const float *g, *in;
-	float *out; /* of pictures or of boxes */
+	float *out; /* of images or of boxes */
 };
 
-static void picture_place(void *arg, int64_t box, int64_t at, int64_t picture,
-			  const struct interpolation *y, const struct interpolation *x)
+static void add_image_gradient(void *arg, int64_t box, int64_t at, int64_t image,
+			       const struct interpolation *y, const struct interpolation *x)
 {
 	const struct crop_gradient *a = arg;
 	const float *g = a->g + at;
@@ -206,16 +209,17 @@ static void picture_place(void *arg, int64_t box, int64_t at, int64_t picture,
 		return;
 	for (int i = 0; i < (a->k.nearest ? 1 : 4); i++) {
 		float share = (i & 2 ? y->part : 1 - y->part) * (i & 1 ? x->part : 1 - x->part);
-		float *to = a->out + crop_resize_pixel(&a->k, picture, i & 2 ? y->high : y->low,
+		float *to = a->out + crop_resize_pixel(&a->k, image, i & 2 ? y->high : y->low,
 						       i & 1 ? x->high : x->low);
 		for (int64_t d = 0; d < a->k.depth; d++)
 			to[d] += g[d] * share;
 	}
 }
 
-/* Chain rule: the derivative by the position, times that of the position by the box. */
-static void boxes_place(void *arg, int64_t box, int64_t at, int64_t picture,
-			const struct interpolation *y, const struct interpolation *x)
+/* Chain rule: the derivative with respect to the position, times the derivative of the position
+ * with respect to the box. */
+static void add_box_gradient(void *arg, int64_t box, int64_t at, int64_t image,
+			     const struct interpolation *y, const struct interpolation *x)
 {
 	const struct crop_gradient *a = arg;
 	const struct crops *k = &a->k;
@@ -223,7 +227,7 @@ static void boxes_place(void *arg, int64_t box, int64_t at, int64_t picture,
 
 	if (!y)
 		return;
-	const struct corners c = corners_of(k, a->in, picture, y, x);
+	const struct corners c = corners_of(k, a->in, image, y, x);
 	for (int64_t d = 0; d < k->depth; d++) {
 		float g = a->g[at + d];
 		along[0] +=
@@ -233,7 +237,7 @@ static void boxes_place(void *arg, int64_t box, int64_t at, int64_t picture,
 	}
 	int64_t index[2] = {at / k->depth / k->size[1] % k->size[0], at / k->depth % k->size[1]};
 	for (int axis = 0; axis < 2; axis++) {
-		float end = (float)(k->picture[axis] - 1);
+		float end = (float)(k->image_size[axis] - 1);
 		float last =
 		    k->size[axis] > 1 ? (float)index[axis] / (float)(k->size[axis] - 1) : 0.5f;
 		a->out[box * SIDES + axis] += along[axis] * end * (1 - last);
@@ -241,7 +245,7 @@ static void boxes_place(void *arg, int64_t box, int64_t at, int64_t picture,
 	}
 }
 
-/* Input 0: gradients, [boxes, rows, columns, channels] of the crops. */
+/* Reads input 0: the gradients of the crops, [boxes, rows, columns, channels]. */
 static int read_grads(const struct kernel_call *c, struct crop_gradient *a, struct mu_err *err)
 {
 	const struct mu_tensor *g = kernel_in(c, 0);
@@ -255,7 +259,7 @@ static int read_grads(const struct kernel_call *c, struct crop_gradient *a, stru
 		    (long long)a->k.n, (long long)a->k.depth, mu_shape_str(&g->shape));
 	memcpy(a->k.size, g->shape.dim + 1, sizeof a->k.size);
 	a->g = g->data;
-	return check_pictures(&a->k, err);
+	return check_box_images(&a->k, err);
 }
 
 static int grad_image(struct kernel_call *c, struct mu_err *err)
@@ -271,14 +275,14 @@ static int grad_image(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(read_boxes(c, 1, &a.k, err));
 	MU_RETURN_IF_ERROR(args_ints(c, 3, size, 4, &n, err));
 	MU_RETURN_IF_ERROR(mu_shape_set(&shape, 4, size, err));
-	MU_RETURN_IF_ERROR(read_picture(&shape, &a.k, err));
+	MU_RETURN_IF_ERROR(read_image_shape(&shape, &a.k, err));
 	MU_RETURN_IF_ERROR(read_grads(c, &a, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&sum, MU_FLOAT, &shape, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, t, &shape, &out, err));
 	elems_zero(MU_FLOAT, sum.data, 0, shape.count);
 	a.out = sum.data;
 	if (a.k.depth)
-		crop_resize_walk(&a.k, 0, a.k.n, picture_place, &a);
+		crop_resize_walk(&a.k, 0, a.k.n, add_image_gradient, &a);
 	convert(t, out->data, MU_FLOAT, sum.data, shape.count);
 	return 0;
 }
@@ -290,7 +294,7 @@ static int grad_boxes(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	struct mu_shape shape;
 
-	MU_RETURN_IF_ERROR(read_picture(&kernel_in(c, 1)->shape, &a.k, err));
+	MU_RETURN_IF_ERROR(read_image_shape(&kernel_in(c, 1)->shape, &a.k, err));
 	MU_RETURN_IF_ERROR(read_boxes(c, 2, &a.k, err));
 	MU_RETURN_IF_ERROR(read_grads(c, &a, err));
 	MU_RETURN_IF_ERROR(convert_tensor(&wide, MU_FLOAT, kernel_in(c, 1), err));
@@ -302,7 +306,7 @@ static int grad_boxes(struct kernel_call *c, struct mu_err *err)
 	a.in = wide.data;
 	a.out = out->data;
 	if (a.k.depth)
-		crop_resize_walk(&a.k, 0, a.k.n, boxes_place, &a);
+		crop_resize_walk(&a.k, 0, a.k.n, add_box_gradient, &a);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file is decoded twice, without memory of its own for pixels: first to learn the number of
- * frames and the largest sides, which the file's header need not give, then into the caller's
- * memory. */
+/* A file is decoded twice, so that it needs no pixel buffer of its own. The first pass finds the
+ * number of frames and the largest size, because the header may lack them. The second pass decodes
+ * into the caller's memory. */
 #include "task/kernels/image/gif.h"
 
 #include <gif_lib.h>
@@ -9,11 +9,11 @@
 
 #include "lib/base/mem.h"
 
-enum { CHANNELS = 3, FRAMES_MAX = 1 << 20 };
+enum { CHANNELS = 3, MAX_FRAMES = 1 << 20 };
 
 struct canvas {
-	struct gif_shape shape; /* what was found; with pixels: what is to be filled */
-	unsigned char *pixels;  /* NULL: only the shape is wanted */
+	struct gif_shape shape; /* the result of the first pass, and the size of `pixels` */
+	unsigned char *pixels;  /* NULL in the first pass */
 	int64_t frame;
 	int transparent;
 	struct mu_err *err;
@@ -30,7 +30,7 @@ static int read_bytes(GifFileType *gif, GifByteType *to, int n)
 	return (int)len;
 }
 
-/* Puts a row of a frame, as indices of colours, onto the canvas. */
+/* Draws a row of a frame, given as colour indices, onto the canvas. */
 static int put_row(const GifFileType *gif, struct canvas *c, int row, const GifPixelType *indices)
 {
 	const GifImageDesc *d = &gif->Image;
@@ -60,7 +60,7 @@ static int put_row(const GifFileType *gif, struct canvas *c, int row, const GifP
 	return 0;
 }
 
-/* A frame begins as the one before it, the first one black. */
+/* Initializes a frame with the previous frame, the first frame with black. */
 static void begin_frame(struct canvas *c)
 {
 	size_t size = (size_t)(c->shape.height * c->shape.width * CHANNELS);
@@ -72,7 +72,7 @@ static void begin_frame(struct canvas *c)
 		memset(frame, 0, size);
 }
 
-/* Returns 1, 0 where the file ends early, or an error. */
+/* Returns 1, 0 if the file is truncated, or an error. */
 static int read_frame(GifFileType *gif, struct canvas *c)
 {
 	static const int first[] = {0, 4, 2, 1}, step[] = {8, 8, 4, 2};
@@ -96,7 +96,7 @@ static int read_frame(GifFileType *gif, struct canvas *c)
 	return 1;
 }
 
-/* Only the colour that is transparent in the next frame counts. */
+/* Reads the transparent colour of the next frame; ignores other extensions. */
 static bool read_extension(GifFileType *gif, struct canvas *c)
 {
 	GifByteType *block;
@@ -114,14 +114,14 @@ static bool read_extension(GifFileType *gif, struct canvas *c)
 	return true;
 }
 
-/* Reads frames until the end, a fault of the file, or `most` of them. */
-static int read_frames(GifFileType *gif, struct canvas *c, int64_t most)
+/* Reads at most `max_frames` frames; stops at the end or at an invalid record. */
+static int read_frames(GifFileType *gif, struct canvas *c, int64_t max_frames)
 {
 	GifRecordType record;
 	int rc = 1;
 
 	c->transparent = NO_TRANSPARENT_COLOR;
-	for (c->frame = 0; c->frame < most && rc > 0;) {
+	for (c->frame = 0; c->frame < max_frames && rc > 0;) {
 		if (DGifGetRecordType(gif, &record) == GIF_ERROR || record == TERMINATE_RECORD_TYPE)
 			return 0;
 		if (record == EXTENSION_RECORD_TYPE) {
@@ -138,7 +138,7 @@ static int read_frames(GifFileType *gif, struct canvas *c, int64_t most)
 	return rc < 0 ? rc : 0;
 }
 
-static int decode(struct mu_span file, struct canvas *c, int64_t most)
+static int decode(struct mu_span file, struct canvas *c, int64_t max_frames)
 {
 	int code = 0, rc;
 	GifFileType *gif = DGifOpen(&file, read_bytes, &code);
@@ -146,19 +146,20 @@ static int decode(struct mu_span file, struct canvas *c, int64_t most)
 	if (!gif)
 		return mu_fail(c->err, MU_INVALID_ARGUMENT, "failed to open gif file: %s",
 			       GifErrorString(code) ? GifErrorString(code) : "Unknown error");
-	rc = read_frames(gif, c, most);
+	rc = read_frames(gif, c, max_frames);
 	DGifCloseFile(gif, &code);
 	return rc;
 }
 
-int gif_read(struct mu_span file, bool all, gif_alloc_fn *alloc, void *arg, struct mu_err *err)
+int gif_read(struct mu_span file, bool all_frames, gif_alloc_fn *alloc, void *arg,
+	     struct mu_err *err)
 {
 	struct canvas c = {.err = err};
 
-	MU_RETURN_IF_ERROR(decode(file, &c, FRAMES_MAX));
+	MU_RETURN_IF_ERROR(decode(file, &c, MAX_FRAMES));
 	if (!c.frame)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "gif file does not contain any image");
-	c.shape.frames = all ? c.frame : 1;
+	c.shape.frames = all_frames ? c.frame : 1;
 	c.pixels = alloc(arg, &c.shape, err);
 	return c.pixels ? decode(file, &c, c.shape.frames) : (int)-err->code;
 }

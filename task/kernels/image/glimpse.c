@@ -10,20 +10,21 @@
 #include "task/kernels/random/node_state.h"
 
 enum noise { NOISE_UNIFORM, NOISE_GAUSSIAN, NOISE_ZERO };
-static const char *const noises[] = {"uniform", "gaussian", "zero"};
+static const char *const noise_names[] = {"uniform", "gaussian", "zero"};
 
 struct glimpse {
-	bool centered, normalized, second; /* second: of ExtractGlimpseV2 */
+	bool centered, normalized, is_v2; /* is_v2: ExtractGlimpseV2 */
 	enum noise noise;
 	int64_t in[2], size[2], depth;
 };
 
-/* The window's first pixel along an axis.  The first version counts to the window's middle, the
- * second one only from the picture's middle by parts of its size. */
+/* The first pixel of the window along an axis.  In ExtractGlimpse the offset is that of the
+ * window's centre.  In ExtractGlimpseV2 it is so only if centered and normalized; else it is that
+ * of the window's first pixel. */
 static int64_t first_pixel(const struct glimpse *g, int axis, float offset)
 {
 	float n = (float)g->in[axis], window = (float)g->size[axis];
-	bool half = g->centered && (g->normalized || !g->second);
+	bool half = g->centered && (g->normalized || !g->is_v2);
 
 	if (g->normalized)
 		offset *= n;
@@ -31,7 +32,7 @@ static int64_t first_pixel(const struct glimpse *g, int axis, float offset)
 		offset /= 2;
 	if (g->centered)
 		offset += n / 2;
-	if (half || !g->second)
+	if (half || !g->is_v2)
 		offset -= window / 2;
 	return !(offset > -1e9f) ? -1000000000 : !(offset < 1e9f) ? 1000000000 : (int64_t)offset;
 }
@@ -41,7 +42,7 @@ static void fill_noise(const struct glimpse *g, const struct mu_tensor *in, stru
 {
 	struct philox_stream random = {.from = from};
 	const float *x = in->data;
-	double sum = 0, squares = 0, two[2];
+	double sum = 0, squares = 0, normals[2];
 	float low = x[0], high = x[0];
 
 	for (int64_t i = 0; i < in->shape.count; i++) {
@@ -51,7 +52,7 @@ static void fill_noise(const struct glimpse *g, const struct mu_tensor *in, stru
 		squares += (double)x[i] * x[i];
 	}
 	double mean = sum / (double)in->shape.count;
-	double spread = sqrt(fmax(squares / (double)in->shape.count - mean * mean, 0));
+	double stddev = sqrt(fmax(squares / (double)in->shape.count - mean * mean, 0));
 	for (int64_t i = 0; i < out->shape.count; i++) {
 		if (g->noise == NOISE_UNIFORM) {
 			MU_DATA(float, out)
@@ -59,12 +60,12 @@ static void fill_noise(const struct glimpse *g, const struct mu_tensor *in, stru
 			continue;
 		}
 		if (i % 2 == 0)
-			draw_two_normals(&random.from, two);
-		MU_DATA(float, out)[i] = (float)(mean + spread * two[i % 2]);
+			draw_two_normals(&random.from, normals);
+		MU_DATA(float, out)[i] = (float)(mean + stddev * normals[i % 2]);
 	}
 }
 
-static void glimpse_cut(const struct glimpse *g, const struct mu_tensor *in, int64_t picture,
+static void glimpse_cut(const struct glimpse *g, const struct mu_tensor *in, int64_t image,
 			const int64_t first[2], struct mu_tensor *out)
 {
 	int64_t left = first[1] < 0 ? -first[1] : 0;
@@ -74,8 +75,8 @@ static void glimpse_cut(const struct glimpse *g, const struct mu_tensor *in, int
 		int64_t row = first[0] + i;
 		if (row < 0 || row >= g->in[0])
 			continue;
-		int64_t from = (picture * g->in[0] + row) * g->in[1] + first[1] + left;
-		int64_t to = (picture * g->size[0] + i) * g->size[1] + left;
+		int64_t from = (image * g->in[0] + row) * g->in[1] + first[1] + left;
+		int64_t to = (image * g->size[0] + i) * g->size[1] + left;
 		elems_copy(MU_FLOAT, out->data, to * g->depth, in->data, from * g->depth,
 			   (right - left) * g->depth);
 	}
@@ -90,15 +91,15 @@ static int read_glimpse(const struct kernel_call *c, struct glimpse *g, struct m
 	MU_RETURN_IF_ERROR(args_ints(c, 1, g->size, 2, &n, err));
 	if (g->size[0] < 1 || g->size[1] < 1)
 		return mu_invalid(err, "size must be two positive numbers: height and width");
-	while (g->noise < MU_COUNT(noises) && strcmp(noise, noises[g->noise]))
+	while (g->noise < MU_COUNT(noise_names) && strcmp(noise, noise_names[g->noise]))
 		g->noise++;
-	if (g->noise == MU_COUNT(noises))
+	if (g->noise == MU_COUNT(noise_names))
 		return mu_invalid(err, "noise must be uniform, gaussian or zero, not %.40s", noise);
 	memcpy(g->in, in->dim + 1, sizeof g->in);
 	g->depth = in->dim[3];
 	g->centered = args_attr_bool(c->node, "centered", true);
 	g->normalized = args_attr_bool(c->node, "normalized", true);
-	g->second = strcmp(c->node->op, "ExtractGlimpseV2") == 0;
+	g->is_v2 = strcmp(c->node->op, "ExtractGlimpseV2") == 0;
 	return 0;
 }
 

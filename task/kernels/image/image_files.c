@@ -32,7 +32,7 @@ static int unknown_format(const struct kernel_call *c, struct mu_err *err)
 			      : "Input is empty.");
 }
 
-/* The bytes of output 0 as pixels of type t. */
+/* Converts output 0 from bytes to pixels of type t. */
 static int widen_pixels(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
 	struct mu_tensor narrow = c->out[0].tensor, *out;
@@ -50,7 +50,7 @@ static int widen_pixels(struct kernel_call *c, enum mu_dtype t, struct mu_err *e
 	return rc;
 }
 
-/* ---- decoding: output 0 from a file, by the attributes of the node ---- */
+/* ---- decoding ---- */
 
 static unsigned char *output_memory(void *arg, const struct jpeg_shape *s, struct mu_err *err)
 {
@@ -63,7 +63,8 @@ static unsigned char *output_memory(void *arg, const struct jpeg_shape *s, struc
 	return out->data;
 }
 
-static int image_read_how(const struct kernel_call *c, struct jpeg_reading *how, struct mu_err *err)
+static int read_jpeg_options(const struct kernel_call *c, struct jpeg_read_options *options,
+			     struct mu_err *err)
 {
 	int64_t channels = args_attr_int(c->node, "channels", 0);
 	int64_t ratio = args_attr_int(c->node, "ratio", 1);
@@ -77,21 +78,22 @@ static int image_read_how(const struct kernel_call *c, struct jpeg_reading *how,
 	if (*method && strcmp(method, "INTEGER_FAST") && strcmp(method, "INTEGER_ACCURATE"))
 		return mu_invalid(
 		    err, "dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}");
-	*how = (struct jpeg_reading){.channels = (int)channels,
-				     .ratio = (unsigned)ratio,
-				     .fancy = args_attr_bool(c->node, "fancy_upscaling", true),
-				     .fast = strcmp(method, "INTEGER_ACCURATE") != 0,
-				     .truncated_ok =
-					 args_attr_bool(c->node, "try_recover_truncated", false)};
+	*options = (struct jpeg_read_options){
+	    .channels = (int)channels,
+	    .ratio = (unsigned)ratio,
+	    .fancy = args_attr_bool(c->node, "fancy_upscaling", true),
+	    .fast = strcmp(method, "INTEGER_ACCURATE") != 0,
+	    .truncated_ok = args_attr_bool(c->node, "try_recover_truncated", false)};
 	return 0;
 }
 
 static int decode_from_jpeg(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
-	struct jpeg_reading how;
+	struct jpeg_read_options options;
 
-	MU_RETURN_IF_ERROR(image_read_how(c, &how, err));
-	MU_RETURN_IF_ERROR(jpeg_read(elems_span(kernel_in(c, 0), 0), &how, output_memory, c, err));
+	MU_RETURN_IF_ERROR(read_jpeg_options(c, &options, err));
+	MU_RETURN_IF_ERROR(
+	    jpeg_read(elems_span(kernel_in(c, 0), 0), &options, output_memory, c, err));
 	return widen_pixels(c, t, err);
 }
 
@@ -142,12 +144,13 @@ static unsigned char *frames_memory(void *arg, const struct gif_shape *s, struct
 static int decode_from_gif(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
 	int64_t channels = args_attr_int(c->node, "channels", 0);
-	bool all = has_frames(c) || strcmp(c->node->op, "DecodeImage");
+	bool all_frames = has_frames(c) || strcmp(c->node->op, "DecodeImage");
 
 	if (channels && channels != 3)
 		return mu_invalid(err, "channels must be 0 or 3 for GIF, got %lld",
 				  (long long)channels);
-	MU_RETURN_IF_ERROR(gif_read(elems_span(kernel_in(c, 0), 0), all, frames_memory, c, err));
+	MU_RETURN_IF_ERROR(
+	    gif_read(elems_span(kernel_in(c, 0), 0), all_frames, frames_memory, c, err));
 	return widen_pixels(c, t, err);
 }
 
@@ -164,7 +167,7 @@ static int image_open_file(const struct kernel_call *c, struct mu_png *png, stru
 	return begins_with(c, PNG_MAGIC) ? mu_png_open(png, file, err) : unknown_format(c, err);
 }
 
-/* Pixels of `bits` as type t: as they are, or as floats between 0 and 1. */
+/* Decodes the pixels as type t; floats are between 0 and 1. */
 static int output_pixels(struct kernel_call *c, struct mu_png *png, unsigned channels,
 			 enum mu_dtype t, struct mu_err *err)
 {
@@ -222,19 +225,19 @@ static int decode_bmp(struct kernel_call *c, struct mu_err *err)
 
 static int decode_jpeg(struct kernel_call *c, struct mu_err *err)
 {
-	struct jpeg_reading how;
+	struct jpeg_read_options options;
 
-	MU_RETURN_IF_ERROR(image_read_how(c, &how, err));
+	MU_RETURN_IF_ERROR(read_jpeg_options(c, &options, err));
 	if (begins_with(c, JPEG_MAGIC))
 		return decode_from_jpeg(c, MU_UINT8, err);
-	return decode_from_png(c, err); /* or what else it is, or why it is nothing */
+	return decode_from_png(c, err); /* another format, or the error for an unknown one */
 }
 
 static int decode_and_crop(struct kernel_call *c, struct mu_err *err)
 {
-	struct jpeg_reading how;
+	struct jpeg_read_options options;
 	int64_t window[4];
-	int n = 0, rc = image_read_how(c, &how, err);
+	int n = 0, rc = read_jpeg_options(c, &options, err);
 
 	if (rc || (rc = args_ints(c, 1, window, 4, &n, err)))
 		return rc;
@@ -243,12 +246,12 @@ static int decode_and_crop(struct kernel_call *c, struct mu_err *err)
 			   ? mu_invalid(err, "DecodeAndCropJpeg operation can run on JPEG "
 					     "only, but detected PNG.")
 			   : unknown_format(c, err);
-	how.crops = true;
-	how.top = window[0];
-	how.left = window[1];
-	how.height = window[2];
-	how.width = window[3];
-	return jpeg_read(elems_span(kernel_in(c, 0), 0), &how, output_memory, c, err);
+	options.crops = true;
+	options.top = window[0];
+	options.left = window[1];
+	options.height = window[2];
+	options.width = window[3];
+	return jpeg_read(elems_span(kernel_in(c, 0), 0), &options, output_memory, c, err);
 }
 
 static int extract_shape(struct kernel_call *c, struct mu_err *err)
@@ -290,33 +293,34 @@ static int encode_png(struct kernel_call *c, struct mu_err *err)
 	if (batch.count && !in->shape.count)
 		return mu_fail(err, MU_INTERNAL, "PNG encoding failed: the image is empty");
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_STRING, &batch, &out, err));
-	const size_t each = (size_t)(d[0] * d[1] * d[2]) * mu_dtype_size(in->dtype);
+	const size_t image_bytes = (size_t)(d[0] * d[1] * d[2]) * mu_dtype_size(in->dtype);
 	for (int64_t i = 0; i < batch.count; i++) {
 		mu_buf_clear(&b);
-		MU_RETURN_IF_ERROR(
-		    mu_png_write(&b, (const char *)in->data + (size_t)i * each, &shape, err));
+		MU_RETURN_IF_ERROR(mu_png_write(
+		    &b, (const char *)in->data + (size_t)i * image_bytes, &shape, err));
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
 	}
 	return 0;
 }
 
-static int write_jpeg(struct kernel_call *c, const struct jpeg_writing *how, int64_t format,
-		      struct mu_err *err)
+static int write_jpeg(struct kernel_call *c, const struct jpeg_write_options *options,
+		      int64_t format, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	MU_AUTO_BUF b = {0};
 
 	if (in->shape.rank != 3 || (in->shape.dim[2] != 1 && in->shape.dim[2] != 3) ||
-	    (format && format != in->shape.dim[2]) || how->quality < 0 || how->quality > 100)
+	    (format && format != in->shape.dim[2]) || options->quality < 0 ||
+	    options->quality > 100)
 		return mu_invalid(err,
 				  "image must be 3-dimensional with 1 or 3 channels, as its "
 				  "format, and quality 0 to 100: %s, %d",
-				  mu_shape_str(&in->shape), how->quality);
+				  mu_shape_str(&in->shape), options->quality);
 	if (!in->shape.count || in->shape.dim[0] > 65500 || in->shape.dim[1] > 65500)
 		return mu_fail(err, MU_INTERNAL, "JPEG encoding failed: no file is of %s",
 			       mu_shape_str(&in->shape));
 	struct jpeg_shape s = {in->shape.dim[0], in->shape.dim[1], in->shape.dim[2]};
-	MU_RETURN_IF_ERROR(jpeg_write(&b, in->data, &s, how, err));
+	MU_RETURN_IF_ERROR(jpeg_write(&b, in->data, &s, options, err));
 	return kernel_out_string(c, 0, mu_buf_span(&b), err);
 }
 
@@ -333,20 +337,20 @@ static int encode_jpeg(struct kernel_call *c, struct mu_err *err)
 	    y < 0 || x > UINT16_MAX || y > UINT16_MAX)
 		return mu_invalid(err, "format must be '', 'grayscale' or 'rgb', density_unit 'in' "
 				       "or 'cm', quality 0 to 100, densities 16 bits");
-	return write_jpeg(
-	    c,
-	    &(struct jpeg_writing){.quality = (int)quality,
-				   .progressive = args_attr_bool(n, "progressive", false),
-				   .optimize = args_attr_bool(n, "optimize_size", false),
-				   .downsample = args_attr_bool(n, "chroma_downsampling", true),
-				   .density_unit = strcmp(unit, "in") ? 2 : 1,
-				   .x_density = (int)x,
-				   .y_density = (int)y,
-				   .xmp = mu_span_of(args_attr_string(n, "xmp_metadata", ""))},
-	    !*format                ? 0
-	    : strcmp(format, "rgb") ? 1
-				    : 3,
-	    err);
+	return write_jpeg(c,
+			  &(struct jpeg_write_options){
+			      .quality = (int)quality,
+			      .progressive = args_attr_bool(n, "progressive", false),
+			      .optimize = args_attr_bool(n, "optimize_size", false),
+			      .downsample = args_attr_bool(n, "chroma_downsampling", true),
+			      .density_unit = strcmp(unit, "in") ? 2 : 1,
+			      .x_density = (int)x,
+			      .y_density = (int)y,
+			      .xmp = mu_span_of(args_attr_string(n, "xmp_metadata", ""))},
+			  !*format                ? 0
+			  : strcmp(format, "rgb") ? 1
+						  : 3,
+			  err);
 }
 
 static int encode_variable(struct kernel_call *c, struct mu_err *err)
@@ -357,11 +361,11 @@ static int encode_variable(struct kernel_call *c, struct mu_err *err)
 	if (quality < 0 || quality > 100)
 		return mu_invalid(err, "quality must be in [0,100], got %lld", (long long)quality);
 	return write_jpeg(c,
-			  &(struct jpeg_writing){.quality = (int)quality,
-						 .downsample = true,
-						 .density_unit = 1,
-						 .x_density = 300,
-						 .y_density = 300},
+			  &(struct jpeg_write_options){.quality = (int)quality,
+						       .downsample = true,
+						       .density_unit = 1,
+						       .x_density = 300,
+						       .y_density = 300},
 			  0, err);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libjpeg reports errors by longjmp. Everything a decoder or encoder owns is in one struct on the
- * heap, which is still valid after the jump. */
+/* libjpeg reports errors by longjmp. The memory of a decoder or encoder is owned by one struct on
+ * the heap, which is still valid after the jump. */
 #include "task/kernels/image/jpeg.h"
 
 #include <setjmp.h>
@@ -11,17 +11,17 @@
 #include <jpeglib.h>
 
 enum {
-	MOST_BYTES = 1 << 29, /* of pixels: TensorFlow reads no larger ones */
-	MOST_SCANS = 500,     /* a small file may have many, each as long as the picture */
+	MAX_PIXEL_BYTES = 1 << 29, /* of pixels: the limit of TensorFlow */
+	MAX_SCANS = 500, /* a small file may have many, each as expensive as a whole image */
 };
 
 struct jpeg_error {
-	struct jpeg_error_mgr mgr; /* first: libjpeg hands it back */
+	struct jpeg_error_mgr mgr; /* first member: libjpeg passes a pointer to it */
 	jmp_buf out;
 	char message[JMSG_LENGTH_MAX];
 };
 
-static void jpeg_leave(j_common_ptr c)
+static void jpeg_error_exit(j_common_ptr c)
 {
 	struct jpeg_error *t = (struct jpeg_error *)c->err;
 
@@ -29,82 +29,82 @@ static void jpeg_leave(j_common_ptr c)
 	longjmp(t->out, 1);
 }
 
-static void say_nothing(j_common_ptr c)
+static void jpeg_no_message(j_common_ptr c)
 {
 }
 
-static struct jpeg_error_mgr *catch_trouble(struct jpeg_error *t)
+static struct jpeg_error_mgr *jpeg_error_init(struct jpeg_error *t)
 {
 	jpeg_std_error(&t->mgr);
-	t->mgr.error_exit = jpeg_leave;
-	t->mgr.output_message = say_nothing;
+	t->mgr.error_exit = jpeg_error_exit;
+	t->mgr.output_message = jpeg_no_message;
 	return &t->mgr;
 }
 
 /* ---- a file in memory as a source ---- */
 
-struct reading {
+struct decoder {
 	struct jpeg_decompress_struct d;
 	struct jpeg_error error;
 	struct jpeg_source_mgr source;
 	struct jpeg_progress_mgr progress;
-	const struct jpeg_reading *how;
+	const struct jpeg_read_options *options;
 	unsigned char *row;
-	int64_t left; /* where the crop begins in a row */
-	bool good;
+	int64_t left; /* the first pixel of the crop in a row */
+	bool succeeded;
 };
 
-static void jpeg_nothing(j_decompress_ptr d)
+static void jpeg_source_noop(j_decompress_ptr d)
 {
 }
 
-static boolean no_more(j_decompress_ptr d)
+static boolean jpeg_fill_input(j_decompress_ptr d)
 {
 	static const JOCTET end[] = {0xff, JPEG_EOI};
-	const struct reading *r = d->client_data;
+	const struct decoder *r = d->client_data;
 
-	if (!r->how || !r->how->truncated_ok)
+	if (!r->options || !r->options->truncated_ok)
 		return FALSE; /* stops reading, with too few rows */
 	d->src->next_input_byte = end;
 	d->src->bytes_in_buffer = sizeof end;
 	return TRUE;
 }
 
-static void jpeg_skip(j_decompress_ptr d, long n)
+static void jpeg_skip_input(j_decompress_ptr d, long n)
 {
 	struct jpeg_source_mgr *s = d->src;
-	size_t most = n > 0 && (size_t)n < s->bytes_in_buffer ? (size_t)n : s->bytes_in_buffer;
+	size_t skipped = n > 0 && (size_t)n < s->bytes_in_buffer ? (size_t)n : s->bytes_in_buffer;
 
-	s->next_input_byte += n > 0 ? most : 0;
-	s->bytes_in_buffer -= n > 0 ? most : 0;
+	s->next_input_byte += n > 0 ? skipped : 0;
+	s->bytes_in_buffer -= n > 0 ? skipped : 0;
 }
 
-static void count_scans(j_common_ptr c)
+static void limit_scans(j_common_ptr c)
 {
-	struct reading *r = c->client_data;
+	struct decoder *r = c->client_data;
 
-	if (r->d.input_scan_number > MOST_SCANS)
+	if (r->d.input_scan_number > MAX_SCANS)
 		longjmp(r->error.out, 1);
 }
 
-static struct reading *reading_new(struct mu_span file, const struct jpeg_reading *how)
+static struct decoder *decoder_new(struct mu_span file, const struct jpeg_read_options *options)
 {
-	struct reading *r = MU_NEW(struct reading);
+	struct decoder *r = MU_NEW(struct decoder);
 
-	r->how = how;
-	r->d.err = catch_trouble(&r->error);
+	r->options = options;
+	r->d.err = jpeg_error_init(&r->error);
 	r->source = (struct jpeg_source_mgr){.next_input_byte = (const JOCTET *)file.data,
 					     .bytes_in_buffer = file.len,
-					     .init_source = jpeg_nothing,
-					     .fill_input_buffer = no_more,
-					     .skip_input_data = jpeg_skip,
+					     .init_source = jpeg_source_noop,
+					     .fill_input_buffer = jpeg_fill_input,
+					     .skip_input_data = jpeg_skip_input,
 					     .resync_to_restart = jpeg_resync_to_restart,
-					     .term_source = jpeg_nothing};
-	r->progress.progress_monitor = count_scans;
+					     .term_source = jpeg_source_noop};
+	r->progress.progress_monitor = limit_scans;
 	return r;
 }
 
-static bool jpeg_read_head(struct reading *r)
+static bool jpeg_read_head(struct decoder *r)
 {
 	jpeg_create_decompress(&r->d);
 	r->d.client_data = r;
@@ -113,11 +113,11 @@ static bool jpeg_read_head(struct reading *r)
 	return jpeg_read_header(&r->d, TRUE) == JPEG_HEADER_OK;
 }
 
-/* Gives everything back; fails when the reading was not good. */
-static int reading_end(struct reading *r, struct mu_err *err)
+/* Frees the decoder.  Returns an error if decoding failed. */
+static int decoder_free(struct decoder *r, struct mu_err *err)
 {
 	int rc =
-	    r->good || err->code != MU_OK
+	    r->succeeded || err->code != MU_OK
 		? -(int)err->code
 		: mu_invalid(err, "jpeg::Uncompress failed. Invalid JPEG data or crop window.%s%s",
 			     r->error.message[0] ? " " : "", r->error.message);
@@ -130,43 +130,43 @@ static int reading_end(struct reading *r, struct mu_err *err)
 
 int jpeg_shape(struct mu_span file, struct jpeg_shape *out, struct mu_err *err)
 {
-	struct reading *r = reading_new(file, NULL);
+	struct decoder *r = decoder_new(file, NULL);
 
 	err->code = MU_OK;
-	if (!setjmp(r->error.out) && (r->good = jpeg_read_head(r)))
+	if (!setjmp(r->error.out) && (r->succeeded = jpeg_read_head(r)))
 		*out =
 		    (struct jpeg_shape){r->d.image_height, r->d.image_width, r->d.num_components};
-	return reading_end(r, err);
+	return decoder_free(r, err);
 }
 
-/* ---- pixels ---- */
+/* ---- decoding ---- */
 
-static bool jpeg_start(struct reading *r, struct jpeg_shape *out)
+static bool jpeg_start(struct decoder *r, struct jpeg_shape *out)
 {
-	int channels = r->how->channels;
+	int channels = r->options->channels;
 
 	if (!jpeg_read_head(r))
 		return false;
 	if (!channels) /* four components are CMYK */
 		channels = r->d.num_components > 3 ? 3 : r->d.num_components;
 	if ((channels != 1 && channels != 3) ||
-	    (int64_t)r->d.image_height * r->d.image_width * channels >= MOST_BYTES)
+	    (int64_t)r->d.image_height * r->d.image_width * channels >= MAX_PIXEL_BYTES)
 		return false;
 	bool cmyk = r->d.jpeg_color_space == JCS_CMYK || r->d.jpeg_color_space == JCS_YCCK;
 	r->d.out_color_space = channels == 1 ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
-	r->d.do_fancy_upsampling = r->how->fancy;
+	r->d.do_fancy_upsampling = r->options->fancy;
 	r->d.scale_num = 1;
-	r->d.scale_denom = r->how->ratio;
-	r->d.dct_method = r->how->fast ? JDCT_IFAST : JDCT_ISLOW;
+	r->d.scale_denom = r->options->ratio;
+	r->d.dct_method = r->options->fast ? JDCT_IFAST : JDCT_ISLOW;
 	if (!jpeg_start_decompress(&r->d))
 		return false;
 	*out = (struct jpeg_shape){r->d.output_height, r->d.output_width, channels};
 	return true;
 }
 
-static bool crop(struct reading *r, struct jpeg_shape *s)
+static bool crop(struct decoder *r, struct jpeg_shape *s)
 {
-	const struct jpeg_reading *w = r->how;
+	const struct jpeg_read_options *w = r->options;
 
 	if (!w->crops)
 		return true;
@@ -174,14 +174,14 @@ static bool crop(struct reading *r, struct jpeg_shape *s)
 	    w->top > s->height - w->height || w->left > s->width - w->width)
 		return false;
 	JDIMENSION from = (JDIMENSION)w->left, columns = (JDIMENSION)w->width;
-	jpeg_crop_scanline(&r->d, &from, &columns); /* begins where a block does */
+	jpeg_crop_scanline(&r->d, &from, &columns); /* rounds `from` down to the start of a block */
 	r->left = w->left - from;
 	s->height = w->height;
 	s->width = w->width;
 	return true;
 }
 
-/* Adobe's programs write the colours inverted. */
+/* Adobe's programs invert the colours. */
 static void cmyk_to_rgb(const unsigned char *from, int64_t n, bool inverted, unsigned char *to)
 {
 	for (; n; n--, from += 4, to += 3)
@@ -190,14 +190,14 @@ static void cmyk_to_rgb(const unsigned char *from, int64_t n, bool inverted, uns
 							 : (255 - from[3]) * (255 - from[i]) / 255);
 }
 
-static bool read_rows(struct reading *r, const struct jpeg_shape *s, unsigned char *to)
+static bool read_rows(struct decoder *r, const struct jpeg_shape *s, unsigned char *to)
 {
-	size_t each = (size_t)(s->width * s->channels);
-	JDIMENSION top = r->how->crops ? (JDIMENSION)r->how->top : 0;
+	size_t row_bytes = (size_t)(s->width * s->channels);
+	JDIMENSION top = r->options->crops ? (JDIMENSION)r->options->top : 0;
 
 	if (top && jpeg_skip_scanlines(&r->d, top) != top)
 		return false;
-	for (int64_t y = 0; y < s->height; y++, to += each) {
+	for (int64_t y = 0; y < s->height; y++, to += row_bytes) {
 		JSAMPROW row = r->row;
 		if (jpeg_read_scanlines(&r->d, &row, 1) != 1)
 			return false;
@@ -205,15 +205,15 @@ static bool read_rows(struct reading *r, const struct jpeg_shape *s, unsigned ch
 		if (r->d.out_color_space == JCS_CMYK)
 			cmyk_to_rgb(from, s->width, r->d.saw_Adobe_marker, to);
 		else
-			memcpy(to, from, each);
+			memcpy(to, from, row_bytes);
 	}
 	return true;
 }
 
-int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_alloc_fn *alloc, void *arg,
-	      struct mu_err *err)
+int jpeg_read(struct mu_span file, const struct jpeg_read_options *options, jpeg_alloc_fn *alloc,
+	      void *arg, struct mu_err *err)
 {
-	struct reading *r = reading_new(file, how);
+	struct decoder *r = decoder_new(file, options);
 	struct jpeg_shape s;
 	unsigned char *to;
 
@@ -221,43 +221,43 @@ int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_alloc_fn
 	if (!setjmp(r->error.out) && jpeg_start(r, &s)) {
 		r->row = mu_xcalloc((size_t)(s.width + 1), (size_t)r->d.output_components);
 		if (crop(r, &s) && (to = alloc(arg, &s, err)))
-			r->good = read_rows(r, &s, to);
+			r->succeeded = read_rows(r, &s, to);
 	}
-	return reading_end(r, err);
+	return decoder_free(r, err);
 }
 
-/* ---- writing ---- */
+/* ---- encoding ---- */
 
-struct writing {
+struct encoder {
 	struct jpeg_compress_struct c;
 	struct jpeg_error error;
 	unsigned char *file;
 	unsigned long len;
-	bool good;
+	bool succeeded;
 };
 
-static void jpeg_set_up(struct writing *w, const struct jpeg_shape *s,
-			const struct jpeg_writing *how)
+static void jpeg_set_up(struct encoder *w, const struct jpeg_shape *s,
+			const struct jpeg_write_options *options)
 {
 	w->c.image_width = (JDIMENSION)s->width;
 	w->c.image_height = (JDIMENSION)s->height;
 	w->c.input_components = (int)s->channels;
 	w->c.in_color_space = s->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
 	jpeg_set_defaults(&w->c);
-	w->c.optimize_coding = how->optimize;
-	w->c.density_unit = (UINT8)how->density_unit;
-	w->c.X_density = (UINT16)how->x_density;
-	w->c.Y_density = (UINT16)how->y_density;
-	jpeg_set_quality(&w->c, how->quality, TRUE);
-	if (how->progressive)
+	w->c.optimize_coding = options->optimize;
+	w->c.density_unit = (UINT8)options->density_unit;
+	w->c.X_density = (UINT16)options->x_density;
+	w->c.Y_density = (UINT16)options->y_density;
+	jpeg_set_quality(&w->c, options->quality, TRUE);
+	if (options->progressive)
 		jpeg_simple_progression(&w->c);
-	for (int i = 0; !how->downsample && i < w->c.num_components; i++)
+	for (int i = 0; !options->downsample && i < w->c.num_components; i++)
 		w->c.comp_info[i].h_samp_factor = w->c.comp_info[i].v_samp_factor = 1;
 }
 
-static void write_xmp(struct writing *w, struct mu_span xmp)
+static void write_xmp(struct encoder *w, struct mu_span xmp)
 {
-	static const char name[] = "http://ns.adobe.com/xap/1.0/"; /* and its zero */
+	static const char name[] = "http://ns.adobe.com/xap/1.0/"; /* with its terminating zero */
 	MU_AUTO_BUF b = {0};
 
 	mu_buf_put(&b, name, sizeof name);
@@ -265,7 +265,7 @@ static void write_xmp(struct writing *w, struct mu_span xmp)
 	jpeg_write_marker(&w->c, JPEG_APP0 + 1, (const JOCTET *)b.data, (unsigned)b.len);
 }
 
-static void jpeg_write_rows(struct writing *w, const unsigned char *pixels,
+static void jpeg_write_rows(struct encoder *w, const unsigned char *pixels,
 			    const struct jpeg_shape *s)
 {
 	for (int64_t y = 0; y < s->height; y++) {
@@ -275,25 +275,25 @@ static void jpeg_write_rows(struct writing *w, const unsigned char *pixels,
 }
 
 int jpeg_write(struct mu_buf *b, const unsigned char *pixels, const struct jpeg_shape *s,
-	       const struct jpeg_writing *how, struct mu_err *err)
+	       const struct jpeg_write_options *options, struct mu_err *err)
 {
-	enum { LONGEST_XMP = 65000 }; /* of a marker, with its name */
-	struct writing *w = MU_NEW(struct writing);
+	enum { MAX_XMP_BYTES = 65000 }; /* a marker holds it and its name */
+	struct encoder *w = MU_NEW(struct encoder);
 	int rc = 0;
 
-	w->c.err = catch_trouble(&w->error);
-	if (how->xmp.len <= LONGEST_XMP && !setjmp(w->error.out)) {
+	w->c.err = jpeg_error_init(&w->error);
+	if (options->xmp.len <= MAX_XMP_BYTES && !setjmp(w->error.out)) {
 		jpeg_create_compress(&w->c);
 		jpeg_mem_dest(&w->c, &w->file, &w->len);
-		jpeg_set_up(w, s, how);
+		jpeg_set_up(w, s, options);
 		jpeg_start_compress(&w->c, TRUE);
-		if (how->xmp.len)
-			write_xmp(w, how->xmp);
+		if (options->xmp.len)
+			write_xmp(w, options->xmp);
 		jpeg_write_rows(w, pixels, s);
 		jpeg_finish_compress(&w->c);
-		w->good = true;
+		w->succeeded = true;
 	}
-	if (w->good)
+	if (w->succeeded)
 		mu_buf_put(b, w->file, w->len);
 	else
 		rc = mu_invalid(err, "JPEG encoding failed: %s", w->error.message);

@@ -13,14 +13,14 @@ int jpeg_shape(struct mu_span file, struct jpeg_shape *out, struct mu_err *err)
 	return fail_no_jpeg(err);
 }
 
-int jpeg_read(struct mu_span file, const struct jpeg_reading *how, jpeg_alloc_fn *alloc, void *arg,
-	      struct mu_err *err)
+int jpeg_read(struct mu_span file, const struct jpeg_read_options *options, jpeg_alloc_fn *alloc,
+	      void *arg, struct mu_err *err)
 {
 	return fail_no_jpeg(err);
 }
 
 int jpeg_write(struct mu_buf *b, const unsigned char *pixels, const struct jpeg_shape *s,
-	       const struct jpeg_writing *how, struct mu_err *err)
+	       const struct jpeg_write_options *options, struct mu_err *err)
 {
 	return fail_no_jpeg(err);
 }

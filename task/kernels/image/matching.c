@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BipartiteMatch: pairs of rows and columns by increasing distance, each in at most one pair; and
- * ImageConnectedComponents: the areas of equal neighbours in pictures. */
+ * ImageConnectedComponents: the areas of equal neighbours in images. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,8 +11,9 @@
 
 /* ---- BipartiteMatch ---- */
 
-/* A binary heap with the least distance first.  Equal distances leave it in the order of
- * TensorFlow's heap: a pop moves the hole to the bottom first, and the last entry up from there. */
+/* A binary heap with the least distance first.  Equal distances are popped in the order of
+ * TensorFlow's heap: a pop moves the hole to the bottom, then moves the last entry up from there.
+ */
 struct match {
 	float distance;
 	int32_t row, column;
@@ -100,7 +101,7 @@ static int bipartite_match(struct kernel_call *c, struct mu_err *err)
 struct areas {
 	const struct mu_tensor *in;
 	int64_t rows, columns;
-	int64_t *ids; /* 0: not in an area, or not yet */
+	int64_t *ids; /* 0: not in an area, or not visited */
 	int64_t *stack;
 };
 
@@ -118,7 +119,7 @@ static bool pixels_are_equal(const struct mu_tensor *t, int64_t i, int64_t j)
 	return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
 }
 
-/* Gives the area of pixel `first` its number. */
+/* Labels the area of pixel `first`. */
 static void fill_area(const struct areas *a, int64_t first)
 {
 	int64_t n = 0;
@@ -142,17 +143,17 @@ static int connected_components(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	const struct mu_shape *shape = &in->shape;
-	bool floats = in->dtype == MU_HALF || in->dtype == MU_FLOAT;
+	bool is_float = in->dtype == MU_HALF || in->dtype == MU_FLOAT;
 	MU_AUTO_TENSOR wide = {0};
 	MU_AUTO_TENSOR stack = {0};
 	struct mu_tensor *out;
 
-	if (floats)
+	if (is_float)
 		MU_RETURN_IF_ERROR(convert_tensor(&wide, MU_DOUBLE, in, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&stack, MU_INT64, shape, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT64, shape, &out, err));
 	elems_zero(MU_INT64, out->data, 0, shape->count);
-	struct areas a = {.in = floats ? &wide : in,
+	struct areas a = {.in = is_float ? &wide : in,
 			  .rows = shape->dim[1],
 			  .columns = shape->dim[2],
 			  .ids = out->data,

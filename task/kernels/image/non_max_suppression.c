@@ -2,8 +2,8 @@
 /* Non-maximum suppression: removes boxes that overlap a better box too much, best first.
  *
  * Candidates are in a heap by score. With a sigma, an overlapping candidate loses part of its score
- * instead of being removed, and returns to the heap. `seen` prevents the same selected box from
- * reducing a candidate twice, so every pair is compared at most once. */
+ * instead of being removed, and returns to the heap. `n_compared` prevents the same selected box
+ * from reducing a candidate twice, so every pair is compared at most once. */
 #include <float.h>
 #include <math.h>
 
@@ -13,17 +13,18 @@
 enum { SIDES = 4 }; /* of a box: y1, x1, y2, x2, corners in either order */
 
 struct suppression {
-	int64_t n, most; /* candidates; how many are chosen at most */
+	int64_t n, max_output_size; /* candidates; limit of selected boxes */
 	const float *scores;
 	int64_t score_step; /* from one score to the next */
-	float similar, least, sigma;
-	const float *of; /* boxes, or how much each overlaps each */
-	int64_t step;    /* from one to the next */
+	float iou_threshold, score_threshold, sigma;
+	const float *boxes; /* or the matrix of their overlaps */
+	int64_t step;       /* from one box, or row of the matrix, to the next */
 	float (*overlap)(const struct suppression *s, int64_t a, int64_t b);
 };
 
 struct candidate {
-	int64_t box, seen;
+	int64_t box;
+	int64_t n_compared; /* selected boxes that it was compared with */
 	float score;
 };
 struct heap {
@@ -31,7 +32,7 @@ struct heap {
 	int64_t n;
 };
 
-static bool better(const struct candidate *a, const struct candidate *b)
+static bool is_better_candidate(const struct candidate *a, const struct candidate *b)
 {
 	return a->score != b->score ? a->score > b->score : a->box < b->box;
 }
@@ -41,16 +42,16 @@ static void heap_sink(struct heap *h, int64_t i)
 	struct candidate moved = h->at[i];
 
 	for (int64_t child; (child = 2 * i + 1) < h->n; i = child) {
-		if (child + 1 < h->n && better(&h->at[child + 1], &h->at[child]))
+		if (child + 1 < h->n && is_better_candidate(&h->at[child + 1], &h->at[child]))
 			child++;
-		if (!better(&h->at[child], &moved))
+		if (!is_better_candidate(&h->at[child], &moved))
 			break;
 		h->at[i] = h->at[child];
 	}
 	h->at[i] = moved;
 }
 
-/* ---- how much two overlap ---- */
+/* ---- overlap of two boxes ---- */
 
 /* std::min: with NaN as one operand the result is the first operand. */
 static float min_float(float a, float b)
@@ -58,7 +59,7 @@ static float min_float(float a, float b)
 	return b < a ? b : a;
 }
 
-static float larger(float a, float b)
+static float max_float(float a, float b)
 {
 	return a < b ? b : a;
 }
@@ -67,13 +68,13 @@ struct corners {
 	float low[2], high[2], area;
 };
 
-static struct corners sides_of(const float *box)
+static struct corners corners_of_box(const float *box)
 {
 	struct corners s;
 
 	for (int i = 0; i < 2; i++) {
 		s.low[i] = min_float(box[i], box[i + 2]);
-		s.high[i] = larger(box[i], box[i + 2]);
+		s.high[i] = max_float(box[i], box[i + 2]);
 	}
 	s.area = (s.high[0] - s.low[0]) * (s.high[1] - s.low[1]);
 	return s;
@@ -82,62 +83,66 @@ static struct corners sides_of(const float *box)
 /* Intersection over union of two boxes. */
 static float overlap_boxes(const struct suppression *s, int64_t a, int64_t b)
 {
-	struct corners x = sides_of(s->of + a * s->step), y = sides_of(s->of + b * s->step);
+	struct corners x = corners_of_box(s->boxes + a * s->step),
+		       y = corners_of_box(s->boxes + b * s->step);
 	float common = 1;
 
 	if (x.area <= 0 || y.area <= 0)
 		return 0;
 	for (int i = 0; i < 2; i++)
-		common *= larger(min_float(x.high[i], y.high[i]) - larger(x.low[i], y.low[i]), 0);
+		common *=
+		    max_float(min_float(x.high[i], y.high[i]) - max_float(x.low[i], y.low[i]), 0);
 	return common / (x.area + y.area - common);
 }
 
 static float overlap_given(const struct suppression *s, int64_t a, int64_t b)
 {
-	return s->of[a * s->step + b];
+	return s->boxes[a * s->step + b];
 }
 
-/* ---- choosing ---- */
+/* ---- selection ---- */
 
-/* Weighs a candidate by the chosen ones that it has not met; true when one leaves it out. */
-static bool suppress_weigh(const struct suppression *s, struct candidate *c,
-			   const struct candidate *chosen, int64_t n)
+/* Compares a candidate with the new selected boxes.  Returns true if one suppresses it. */
+static bool suppress_compare(const struct suppression *s, struct candidate *c,
+			     const struct candidate *selected, int64_t n)
 {
 	bool soft = s->sigma > 0;
 	float scale = soft ? -0.5f / s->sigma : 0;
 
-	for (int64_t i = n; i-- > c->seen;) {
-		float by = s->overlap(s, c->box, chosen[i].box);
-		c->score *= soft || by <= s->similar ? expf(scale * by * by) : 0;
-		if (!soft && by > s->similar)
+	for (int64_t i = n; i-- > c->n_compared;) {
+		float overlap = s->overlap(s, c->box, selected[i].box);
+		c->score *=
+		    soft || overlap <= s->iou_threshold ? expf(scale * overlap * overlap) : 0;
+		if (!soft && overlap > s->iou_threshold)
 			return true;
-		if (c->score <= s->least)
+		if (c->score <= s->score_threshold)
 			break;
 	}
-	c->seen = n;
+	c->n_compared = n;
 	return false;
 }
 
-/* chosen: space for the smaller of n and most.  Returns how many. */
-static int64_t suppress_choose(const struct suppression *s, struct candidate *scratch,
-			       struct candidate *chosen)
+/* Returns the number of selected boxes; `selected` has room for min(n, max_output_size). */
+static int64_t suppress_select(const struct suppression *s, struct candidate *scratch,
+			       struct candidate *selected)
 {
 	struct heap h = {.at = scratch};
 	int64_t n = 0;
 
 	for (int64_t i = 0; i < s->n; i++)
-		if (s->scores[i * s->score_step] > s->least)
+		if (s->scores[i * s->score_step] > s->score_threshold)
 			h.at[h.n++] =
 			    (struct candidate){.box = i, .score = s->scores[i * s->score_step]};
 	for (int64_t i = h.n / 2; i-- > 0;)
 		heap_sink(&h, i);
-	while (h.n && n < s->most) {
-		struct candidate *top = &h.at[0], before = *top;
-		bool out = suppress_weigh(s, top, chosen, n);
-		bool stays = !out && top->score != before.score && top->score > s->least;
-		if (!out && top->score == before.score)
-			chosen[n++] = *top;
-		if (!stays)
+	while (h.n && n < s->max_output_size) {
+		struct candidate *top = &h.at[0], previous = *top;
+		bool is_suppressed = suppress_compare(s, top, selected, n);
+		bool is_requeued = !is_suppressed && top->score != previous.score &&
+				   top->score > s->score_threshold;
+		if (!is_suppressed && top->score == previous.score)
+			selected[n++] = *top;
+		if (!is_requeued)
 			*top = h.at[--h.n];
 		if (h.n)
 			heap_sink(&h, 0);
@@ -156,8 +161,9 @@ static struct candidate *scratch_alloc(int64_t n, struct mu_err *err)
 
 /* ---- NonMaxSuppression, V2 to V5, WithOverlaps ---- */
 
-/* Input i: how many at most, an int32. */
-static int read_most(const struct kernel_call *c, unsigned i, int64_t *out, struct mu_err *err)
+/* Reads input i, the maximum output size, an int32. */
+static int read_output_size(const struct kernel_call *c, unsigned i, int64_t *out,
+			    struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(args_int(c, i, out, err));
 	if (*out < 0)
@@ -165,60 +171,61 @@ static int read_most(const struct kernel_call *c, unsigned i, int64_t *out, stru
 	return 0;
 }
 
-/* Inputs: what overlaps, scores, how many at most, and thresholds as far as the version has them.
- */
+/* Inputs: boxes or overlaps, scores, maximum output size, and the thresholds that the version of
+ * the op has. */
 static int read_inputs(const struct kernel_call *c, struct suppression *s, struct mu_err *err)
 {
-	const struct mu_tensor *of = kernel_in(c, 0), *scores = kernel_in(c, 1);
-	float *more[] = {&s->similar, &s->least, &s->sigma};
+	const struct mu_tensor *boxes = kernel_in(c, 0), *scores = kernel_in(c, 1);
+	float *thresholds[] = {&s->iou_threshold, &s->score_threshold, &s->sigma};
 
-	MU_RETURN_IF_ERROR(read_most(c, 2, &s->most, err));
-	s->similar = args_attr_float(c->node, "iou_threshold", 0.5f);
-	s->least = -FLT_MAX;
-	for (unsigned i = 3; i < c->n_in && i < 3 + MU_COUNT(more); i++)
-		*more[i - 3] = *MU_DATA(float, kernel_in(c, i));
-	s->n = of->shape.dim[0];
-	s->step = of->shape.dim[1];
-	s->of = of->data;
+	MU_RETURN_IF_ERROR(read_output_size(c, 2, &s->max_output_size, err));
+	s->iou_threshold = args_attr_float(c->node, "iou_threshold", 0.5f);
+	s->score_threshold = -FLT_MAX;
+	for (unsigned i = 3; i < c->n_in && i < 3 + MU_COUNT(thresholds); i++)
+		*thresholds[i - 3] = *MU_DATA(float, kernel_in(c, i));
+	s->n = boxes->shape.dim[0];
+	s->step = boxes->shape.dim[1];
+	s->boxes = boxes->data;
 	s->scores = scores->data;
 	s->score_step = 1;
 	return 0;
 }
 
-/* Numbers of the chosen, and their scores where the version says them; the rest of `shown` is 0. */
-static int put_chosen(struct kernel_call *c, const struct candidate *chosen, int64_t n,
-		      int64_t shown, struct mu_err *err)
+/* Outputs the indices of the selected boxes and, if the version of the op has them, their scores.
+ * Both are padded with 0 to `out_size`. */
+static int put_selected(struct kernel_call *c, const struct candidate *selected, int64_t n,
+			int64_t out_size, struct mu_err *err)
 {
-	struct mu_shape all = mu_shape_vec(shown), one = {.count = 1};
-	struct mu_tensor *of, *scores = NULL, *valid;
-	int rc = kernel_out(c, 0, MU_INT32, &all, &of, err);
+	struct mu_shape vec = mu_shape_vec(out_size), scalar = {.count = 1};
+	struct mu_tensor *indices, *scores = NULL, *valid;
+	int rc = kernel_out(c, 0, MU_INT32, &vec, &indices, err);
 
 	if (!rc && c->n_out == 3)
-		rc = kernel_out(c, 1, MU_FLOAT, &all, &scores, err);
-	for (int64_t i = 0; i < shown && !rc; i++) {
-		MU_DATA(int32_t, of)[i] = i < n ? (int32_t)chosen[i].box : 0;
+		rc = kernel_out(c, 1, MU_FLOAT, &vec, &scores, err);
+	for (int64_t i = 0; i < out_size && !rc; i++) {
+		MU_DATA(int32_t, indices)[i] = i < n ? (int32_t)selected[i].box : 0;
 		if (scores)
-			MU_DATA(float, scores)[i] = i < n ? chosen[i].score : 0;
+			MU_DATA(float, scores)[i] = i < n ? selected[i].score : 0;
 	}
 	if (rc || c->n_out == 1)
 		return rc;
-	if (!(rc = kernel_out(c, c->n_out - 1, MU_INT32, &one, &valid, err)))
+	if (!(rc = kernel_out(c, c->n_out - 1, MU_INT32, &scalar, &valid, err)))
 		*MU_DATA(int32_t, valid) = (int32_t)n;
 	return rc;
 }
 
 static int suppress_run(struct kernel_call *c, struct suppression *s, struct mu_err *err)
 {
-	int64_t most = s->most < s->n ? s->most : s->n;
+	int64_t max_selected = s->max_output_size < s->n ? s->max_output_size : s->n;
 
 	if (s->n > INT32_MAX)
 		return mu_invalid(err, "too many boxes: %lld", (long long)s->n);
-	MU_AUTO_FREE struct candidate *scratch = scratch_alloc(s->n + most, err);
+	MU_AUTO_FREE struct candidate *scratch = scratch_alloc(s->n + max_selected, err);
 	if (!scratch)
 		return -MU_RESOURCE_EXHAUSTED;
-	int64_t n = suppress_choose(s, scratch, scratch + s->n);
+	int64_t n = suppress_select(s, scratch, scratch + s->n);
 	bool pads = args_attr_bool(c->node, "pad_to_max_output_size", false);
-	return put_chosen(c, scratch + s->n, n, pads ? s->most : n, err);
+	return put_selected(c, scratch + s->n, n, pads ? s->max_output_size : n, err);
 }
 
 static int suppress(struct kernel_call *c, struct mu_err *err)
@@ -226,7 +233,7 @@ static int suppress(struct kernel_call *c, struct mu_err *err)
 	struct suppression s = {.overlap = overlap_boxes};
 
 	MU_RETURN_IF_ERROR(read_inputs(c, &s, err));
-	if (!(s.similar >= 0 && s.similar <= 1))
+	if (!(s.iou_threshold >= 0 && s.iou_threshold <= 1))
 		return mu_invalid(err, "iou_threshold must be in [0, 1]");
 	if (!(s.sigma >= 0))
 		return mu_invalid(err, "soft_nms_sigma must be >= 0.0");
@@ -241,14 +248,15 @@ static int suppress_overlaps(struct kernel_call *c, struct mu_err *err)
 	return suppress_run(c, &s, err);
 }
 
-/* ---- CombinedNonMaxSuppression: of each class of each picture, then the best of a picture ---- */
+/* ---- CombinedNonMaxSuppression: per class and image, then the best of an image ---- */
 
 struct combined {
-	int64_t pictures, boxes, places, classes, a_class, total;
-	float similar, least;
-	bool per_class, clips;
+	int64_t images, boxes, box_classes, classes; /* box_classes: 1 or classes */
+	int64_t max_per_class, max_total;
+	float iou_threshold, score_threshold;
+	bool pad_per_class, clip_boxes;
 };
-struct found {
+struct detection {
 	struct candidate c;
 	int64_t class;
 };
@@ -257,32 +265,32 @@ static int read_combined(const struct kernel_call *c, struct combined *k, struct
 {
 	const struct mu_shape *b = &kernel_in(c, 0)->shape, *s = &kernel_in(c, 1)->shape;
 
-	MU_RETURN_IF_ERROR(read_most(c, 2, &k->a_class, err));
-	MU_RETURN_IF_ERROR(read_most(c, 3, &k->total, err));
-	k->similar = *MU_DATA(float, kernel_in(c, 4));
-	k->least = *MU_DATA(float, kernel_in(c, 5));
-	k->pictures = b->dim[0];
+	MU_RETURN_IF_ERROR(read_output_size(c, 2, &k->max_per_class, err));
+	MU_RETURN_IF_ERROR(read_output_size(c, 3, &k->max_total, err));
+	k->iou_threshold = *MU_DATA(float, kernel_in(c, 4));
+	k->score_threshold = *MU_DATA(float, kernel_in(c, 5));
+	k->images = b->dim[0];
 	k->boxes = b->dim[1];
-	k->places = b->dim[2];
+	k->box_classes = b->dim[2];
 	k->classes = s->dim[2];
-	k->per_class = args_attr_bool(c->node, "pad_per_class", false);
-	k->clips = args_attr_bool(c->node, "clip_boxes", true);
-	if (b->dim[3] != SIDES || s->dim[0] != k->pictures || s->dim[1] != k->boxes ||
-	    (k->places != 1 && k->places != k->classes) || k->boxes > INT32_MAX)
+	k->pad_per_class = args_attr_bool(c->node, "pad_per_class", false);
+	k->clip_boxes = args_attr_bool(c->node, "clip_boxes", true);
+	if (b->dim[3] != SIDES || s->dim[0] != k->images || s->dim[1] != k->boxes ||
+	    (k->box_classes != 1 && k->box_classes != k->classes) || k->boxes > INT32_MAX)
 		return mu_invalid(err,
 				  "boxes must be [pictures, boxes, 1 or classes, 4] and scores "
 				  "[pictures, boxes, classes], not %s and %s",
 				  mu_shape_str(b), mu_shape_str(s));
-	if (k->a_class < 1 || k->total < 1)
+	if (k->max_per_class < 1 || k->max_total < 1)
 		return mu_invalid(err, "max_size_per_class and max_total_size must be positive");
-	if (!(k->similar >= 0 && k->similar <= 1))
+	if (!(k->iou_threshold >= 0 && k->iou_threshold <= 1))
 		return mu_invalid(err, "iou_threshold must be in [0, 1]");
 	return 0;
 }
 
-static int compare_found(const void *x, const void *y)
+static int compare_detections(const void *x, const void *y)
 {
-	const struct found *a = x, *b = y;
+	const struct detection *a = x, *b = y;
 
 	if (a->c.score != b->c.score)
 		return a->c.score > b->c.score ? -1 : 1;
@@ -292,48 +300,49 @@ static int compare_found(const void *x, const void *y)
 }
 
 /* Selects the boxes of every class in image p.  Returns their number. */
-static int64_t suppress_find(const struct kernel_call *c, const struct combined *k, int64_t p,
-			     struct candidate *scratch, struct found *found)
+static int64_t find_detections(const struct kernel_call *c, const struct combined *k, int64_t p,
+			       struct candidate *scratch, struct detection *detections)
 {
 	int64_t n = 0;
 	struct suppression s = {.n = k->boxes,
-				.most = k->a_class < k->boxes ? k->a_class : k->boxes,
+				.max_output_size =
+				    k->max_per_class < k->boxes ? k->max_per_class : k->boxes,
 				.score_step = k->classes,
-				.similar = k->similar,
-				.least = k->least,
-				.step = k->places * SIDES,
+				.iou_threshold = k->iou_threshold,
+				.score_threshold = k->score_threshold,
+				.step = k->box_classes * SIDES,
 				.overlap = overlap_boxes};
 
 	for (int64_t class = 0; class < k->classes; class ++) {
 		s.scores = MU_DATA(float, kernel_in(c, 1)) + p * k->boxes * k->classes + class;
-		s.of = MU_DATA(float, kernel_in(c, 0)) + p * k->boxes * s.step +
-		       (k->places > 1 ? class * SIDES : 0);
-		int64_t of_class = suppress_choose(&s, scratch, scratch + k->boxes);
-		for (int64_t i = 0; i < of_class; i++)
-			found[n++] = (struct found){scratch[k->boxes + i], class};
+		s.boxes = MU_DATA(float, kernel_in(c, 0)) + p * k->boxes * s.step +
+			  (k->box_classes > 1 ? class * SIDES : 0);
+		int64_t n_selected = suppress_select(&s, scratch, scratch + k->boxes);
+		for (int64_t i = 0; i < n_selected; i++)
+			detections[n++] = (struct detection){scratch[k->boxes + i], class};
 	}
-	qsort(found, (size_t)n, sizeof *found, compare_found);
+	qsort(detections, (size_t)n, sizeof *detections, compare_detections);
 	return n;
 }
 
-static void put_picture(const struct kernel_call *c, const struct combined *k, int64_t p,
-			const struct found *found, int64_t n, int64_t shown,
-			struct mu_tensor *const out[4])
+static void put_image(const struct kernel_call *c, const struct combined *k, int64_t p,
+		      const struct detection *detections, int64_t n, int64_t out_size,
+		      struct mu_tensor *const out[4])
 {
 	const float *boxes = kernel_in(c, 0)->data;
 
 	MU_DATA(int32_t, out[3])[p] = (int32_t)n;
-	for (int64_t i = 0, at = p * shown; i < shown; i++, at++) {
-		const struct found *f = i < n ? &found[i] : NULL;
+	for (int64_t i = 0, at = p * out_size; i < out_size; i++, at++) {
+		const struct detection *f = i < n ? &detections[i] : NULL;
 		MU_DATA(float, out[1])[at] = f ? f->c.score : 0;
 		MU_DATA(float, out[2])[at] = f ? (float)f->class : 0;
 		for (int j = 0; j < SIDES; j++) {
-			int64_t place = f && k->places > 1 ? f->class : 0;
+			int64_t q = f && k->box_classes > 1 ? f->class : 0;
 			float side =
-			    f ? boxes[((p * k->boxes + f->c.box) * k->places + place) * SIDES + j]
+			    f ? boxes[((p * k->boxes + f->c.box) * k->box_classes + q) * SIDES + j]
 			      : 0;
 			MU_DATA(float, out[0])
-			[at * SIDES + j] = k->clips ? fmaxf(fminf(side, 1), 0) : side;
+			[at * SIDES + j] = k->clip_boxes ? fmaxf(fminf(side, 1), 0) : side;
 		}
 	}
 }
@@ -345,27 +354,29 @@ static int suppress_combined(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out[4];
 
 	MU_RETURN_IF_ERROR(read_combined(c, &k, err));
-	int64_t shown = k.total, a_class = k.a_class < k.boxes ? k.a_class : k.boxes, most;
-	if (__builtin_mul_overflow(k.a_class, k.classes, &most) ||
-	    __builtin_mul_overflow(a_class, k.classes, &most))
+	int64_t out_size = k.max_total,
+		per_class = k.max_per_class < k.boxes ? k.max_per_class : k.boxes, max_detections;
+	if (__builtin_mul_overflow(k.max_per_class, k.classes, &max_detections) ||
+	    __builtin_mul_overflow(per_class, k.classes, &max_detections))
 		return mu_invalid(err, "too many classes: %lld", (long long)k.classes);
-	if (k.per_class && k.a_class * k.classes < shown)
-		shown = k.a_class * k.classes;
-	MU_RETURN_IF_ERROR(mu_shape_set(&all, 3, (int64_t[]){k.pictures, shown, SIDES}, err));
+	if (k.pad_per_class && k.max_per_class * k.classes < out_size)
+		out_size = k.max_per_class * k.classes;
+	MU_RETURN_IF_ERROR(mu_shape_set(&all, 3, (int64_t[]){k.images, out_size, SIDES}, err));
 	MU_RETURN_IF_ERROR(mu_shape_set(&flat, 2, all.dim, err));
 	MU_RETURN_IF_ERROR(mu_shape_set(&one, 1, all.dim, err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_FLOAT, &all, &out[0], err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 1, MU_FLOAT, &flat, &out[1], err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 2, MU_FLOAT, &flat, &out[2], err));
 	MU_RETURN_IF_ERROR(kernel_out(c, 3, MU_INT32, &one, &out[3], err));
-	MU_AUTO_FREE struct candidate *scratch = scratch_alloc(k.boxes + a_class, err);
-	MU_AUTO_FREE struct found *found = calloc((size_t)most + 1, sizeof *found);
-	if (!scratch || !found)
+	MU_AUTO_FREE struct candidate *scratch = scratch_alloc(k.boxes + per_class, err);
+	MU_AUTO_FREE struct detection *detections =
+	    calloc((size_t)max_detections + 1, sizeof *detections);
+	if (!scratch || !detections)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld boxes",
-			       (long long)most);
-	for (int64_t p = 0; p < k.pictures; p++) {
-		int64_t n = suppress_find(c, &k, p, scratch, found);
-		put_picture(c, &k, p, found, n < shown ? n : shown, shown, out);
+			       (long long)max_detections);
+	for (int64_t p = 0; p < k.images; p++) {
+		int64_t n = find_detections(c, &k, p, scratch, detections);
+		put_image(c, &k, p, detections, n < out_size ? n : out_size, out_size, out);
 	}
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/nn/window.h"
 
-enum { AXES = 3 }; /* a picture is a volume one layer deep */
+enum { AXES = 3 }; /* an image is a volume of one layer */
 
 struct patches {
 	enum mu_dtype type;
@@ -18,21 +18,20 @@ struct patches {
 	void *out;
 };
 
-/* Copies one window, whose first pixel is `at` along each axis. Pixels outside the image stay zero.
- * */
-static void patches_view(const struct patches *p, int64_t picture, const int64_t *place, int64_t to)
+/* Copies the window with index `window` along each axis to pixel `to`. Pixels outside the image
+ * stay zero. */
+static void copy_window(const struct patches *p, int64_t image, const int64_t *window, int64_t to)
 {
 	const struct window_axis *z = &p->axis[0], *y = &p->axis[1], *x = &p->axis[2];
 	int64_t from[AXES], end[AXES], first[AXES];
 
 	for (int i = 0; i < AXES; i++)
-		first[i] = window_clip(&p->axis[i], place[i], &from[i], &end[i]);
+		first[i] = window_clip(&p->axis[i], window[i], &from[i], &end[i]);
 	for (int64_t k = from[0]; k < end[0]; k++)
 		for (int64_t i = from[1]; i < end[1]; i++) {
 			int64_t layer = first[0] + (k - from[0]) * z->dilation;
 			int64_t row = first[1] + (i - from[1]) * y->dilation;
-			int64_t source =
-			    ((picture * z->in + layer) * y->in + row) * x->in + first[2];
+			int64_t source = ((image * z->in + layer) * y->in + row) * x->in + first[2];
 			int64_t target = to + (k * y->size + i) * x->size + from[2];
 			int64_t run = x->dilation == 1 ? end[2] - from[2] : 1;
 			for (int64_t j = from[2]; j < end[2]; j += run) {
@@ -44,35 +43,34 @@ static void patches_view(const struct patches *p, int64_t picture, const int64_t
 		}
 }
 
-static void see_some(void *arg, int64_t from, int64_t to)
+static void copy_windows(void *arg, int64_t from, int64_t to)
 {
 	const struct patches *p = arg;
 
 	for (int64_t n = from; n < to; n++) { /* rows of windows */
-		int64_t place[AXES] = {n / p->axis[1].out % p->axis[0].out, n % p->axis[1].out};
-		int64_t picture = n / p->axis[1].out / p->axis[0].out;
-		for (; place[2] < p->axis[2].out; place[2]++)
-			patches_view(p, picture, place,
-				     (n * p->axis[2].out + place[2]) * p->window);
+		int64_t window[AXES] = {n / p->axis[1].out % p->axis[0].out, n % p->axis[1].out};
+		int64_t image = n / p->axis[1].out / p->axis[0].out;
+		for (; window[2] < p->axis[2].out; window[2]++)
+			copy_window(p, image, window, (n * p->axis[2].out + window[2]) * p->window);
 	}
 }
 
-/* ksizes, strides or rates: one for each dimension, those of pictures and pixels 1. */
+/* Reads ksizes, strides or rates, one for each dimension; those of batch and depth must be 1. */
 static int patches_read_list(const struct mu_node *n, const char *name, int axes, int64_t *out,
 			     struct mu_err *err)
 {
-	int64_t all[AXES + 2];
+	int64_t list[AXES + 2];
 
-	if (args_attr_ints(n, name, all, AXES + 2) != axes + 2)
+	if (args_attr_ints(n, name, list, AXES + 2) != axes + 2)
 		return mu_invalid(err, "%s must specify %d dimensions", name, axes + 2);
-	if (all[0] != 1 || all[axes + 1] != 1)
+	if (list[0] != 1 || list[axes + 1] != 1)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "%s other than 1 of pictures or channels are not supported", name);
 	for (int i = 0; i < axes; i++)
-		if (all[i + 1] < 1)
+		if (list[i + 1] < 1)
 			return mu_fail(err, MU_OUT_OF_RANGE, "%s must be positive, not %lld", name,
-				       (long long)all[i + 1]);
-	memcpy(out + AXES - axes, all + 1, (size_t)axes * sizeof *out);
+				       (long long)list[i + 1]);
+	memcpy(out + AXES - axes, list + 1, (size_t)axes * sizeof *out);
 	return 0;
 }
 
@@ -125,7 +123,7 @@ static int patches_extract(struct kernel_call *c, int axes, struct mu_err *err)
 	elems_zero(in->dtype, out->data, 0, shape.count);
 	p.out = out->data;
 	int64_t n = dim[0] * p.axis[0].out * p.axis[1].out;
-	kernel_parallel(c, n, 1 + (1 << 15) / (shape.count / n), see_some, &p);
+	kernel_parallel(c, n, 1 + (1 << 15) / (shape.count / n), copy_windows, &p);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resampler: bilinear samples of pictures at given positions, and their gradients.  Pixels outside
- * of a picture are zeros.  The arithmetic is in double for all types. */
+/* Resampler: bilinear samples of images at given positions, and their gradients.  Pixels outside an
+ * image are zero.  The arithmetic is in double for all types. */
 #include <math.h>
 
 #include "task/kernels/engine/args.h"
@@ -10,15 +10,15 @@
 enum { X, Y, AXES };
 
 struct resampling {
-	int64_t size[AXES], depth, points; /* points of each picture */
+	int64_t size[AXES], depth, points; /* points of each image */
 	struct mu_tensor data, warp, grad; /* as double; grad is unset in the forward op */
 	struct mu_tensor out, out_warp;
 };
 
-/* The four pixels around a position, and their shares. */
+/* The four pixels around a position, and their weights. */
 struct sampling_point {
 	const double *pixel[2][2]; /* [y][x]; NULL: outside */
-	double share[AXES][2];
+	double weight[AXES][2];
 };
 
 /* False if the position is at least one pixel outside, or NaN. */
@@ -31,16 +31,16 @@ static bool find_pixels(const struct resampling *r, int64_t point, struct sampli
 		if (!(at[a] > -1 && at[a] < (double)r->size[a]))
 			return false;
 		low[a] = (int64_t)floor(at[a]);
-		s->share[a][1] = at[a] - (double)low[a];
-		s->share[a][0] = 1 - s->share[a][1];
+		s->weight[a][1] = at[a] - (double)low[a];
+		s->weight[a][0] = 1 - s->weight[a][1];
 	}
-	int64_t picture = point / r->points * r->size[Y];
+	int64_t image = point / r->points * r->size[Y];
 	for (int i = 0; i < 2; i++)
 		for (int j = 0; j < 2; j++) {
 			int64_t y = low[Y] + i, x = low[X] + j;
 			bool inside = y >= 0 && y < r->size[Y] && x >= 0 && x < r->size[X];
 			s->pixel[i][j] = inside ? MU_DATA(double, &r->data) +
-						      ((picture + y) * r->size[X] + x) * r->depth
+						      ((image + y) * r->size[X] + x) * r->depth
 						: NULL;
 		}
 	return true;
@@ -62,7 +62,7 @@ static void sample_points(void *arg, int64_t first, int64_t end)
 		for (int64_t c = 0; c < r->depth; c++) {
 			double sum = 0;
 			for (int i = 0; inside && i < 4; i++)
-				sum += s.share[Y][i / 2] * s.share[X][i % 2] *
+				sum += s.weight[Y][i / 2] * s.weight[X][i % 2] *
 				       pixel_value(&s, i / 2, i % 2, c);
 			out[point * r->depth + c] = sum;
 		}
@@ -78,21 +78,21 @@ static void add_gradients(const struct resampling *r, int64_t point, const struc
 
 	for (int64_t c = 0; c < r->depth; c++) {
 		for (int i = 0; i < 2; i++) {
-			to_warp[X] += grad[c] * s->share[Y][i] *
+			to_warp[X] += grad[c] * s->weight[Y][i] *
 				      (pixel_value(s, i, 1, c) - pixel_value(s, i, 0, c));
-			to_warp[Y] += grad[c] * s->share[X][i] *
+			to_warp[Y] += grad[c] * s->weight[X][i] *
 				      (pixel_value(s, 1, i, c) - pixel_value(s, 0, i, c));
 		}
 		for (int i = 0; i < 4; i++) {
 			const double *pixel = s->pixel[i / 2][i % 2];
 			if (pixel)
 				to_data[pixel - MU_DATA(double, &r->data) + c] +=
-				    grad[c] * s->share[Y][i / 2] * s->share[X][i % 2];
+				    grad[c] * s->weight[Y][i / 2] * s->weight[X][i % 2];
 		}
 	}
 }
 
-static void sample_pictures_grad(void *arg, int64_t first, int64_t end)
+static void sample_images_grad(void *arg, int64_t first, int64_t end)
 {
 	const struct resampling *r = arg;
 	struct sampling_point s;
@@ -158,7 +158,7 @@ static int run_resampler_grad(struct kernel_call *c, struct resampling *r, struc
 	MU_RETURN_IF_ERROR(convert_tensor(&r->grad, MU_DOUBLE, kernel_in(c, 2), err));
 	MU_RETURN_IF_ERROR(resampler_zeros(&r->out, &r->data.shape, err));
 	MU_RETURN_IF_ERROR(resampler_zeros(&r->out_warp, &r->warp.shape, err));
-	kernel_parallel(c, r->data.shape.dim[0], 1, sample_pictures_grad, r);
+	kernel_parallel(c, r->data.shape.dim[0], 1, sample_images_grad, r);
 	MU_RETURN_IF_ERROR(resampler_put(c, 0, &r->out, err));
 	return resampler_put(c, 1, &r->out_warp, err);
 }

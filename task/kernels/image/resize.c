@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures made larger and smaller, and the gradients of that.
+/* Resizing of images, and its gradients.
  *
- * Each place of the result along an axis takes so much of certain places of the picture: its taps.
- * The methods of resizing differ in their taps alone.  A row of the result is made in two turns,
- * rows first, then columns; a gradient goes back through the same taps. */
+ * Along an axis, each output position is a weighted sum of input positions, its taps.  The resize
+ * methods differ in their taps only.  An output row is computed in two passes: first over rows,
+ * then over columns.  A gradient uses the same taps in reverse. */
 #include <float.h>
 #include <math.h>
 
@@ -17,7 +17,7 @@
 #include "task/kernels/engine/move.h"
 #include "task/kernels/image/resize.h"
 
-typedef void make_taps(const struct resize_axis *a, struct resize_taps *t);
+typedef void taps_fn(const struct resize_axis *a, struct resize_taps *t);
 
 static void add_tap(struct resize_taps *t, int64_t *k, int64_t at, float weight)
 {
@@ -25,14 +25,13 @@ static void add_tap(struct resize_taps *t, int64_t *k, int64_t at, float weight)
 	t->weight[(*k)++] = weight;
 }
 
-static int64_t resize_within(int64_t at, int64_t n)
+static int64_t resize_clamp(int64_t at, int64_t n)
 {
 	return at < 0 ? 0 : at < n ? at : n - 1;
 }
 
-/* The position in the input of output pixel i; from -0.5 on if pixel centres are at half numbers.
- */
-static float source(const struct resize_axis *a, int64_t i)
+/* The input position of output pixel i; at least -0.5 with half-pixel centres, else at least 0. */
+static float source_position(const struct resize_axis *a, int64_t i)
 {
 	return a->centers ? ((float)i + 0.5f) * a->scale - 0.5f : (float)i * a->scale;
 }
@@ -43,7 +42,7 @@ static void nearest_taps(const struct resize_axis *a, struct resize_taps *t)
 		float x = ((float)i + (a->centers ? 0.5f : 0)) * a->scale;
 
 		t->first[i] = k;
-		add_tap(t, &k, resize_within((int64_t)(a->corners ? roundf(x) : floorf(x)), a->in),
+		add_tap(t, &k, resize_clamp((int64_t)(a->corners ? roundf(x) : floorf(x)), a->in),
 			1);
 	}
 	t->first[a->out] = a->out;
@@ -52,11 +51,11 @@ static void nearest_taps(const struct resize_axis *a, struct resize_taps *t)
 static void linear_taps(const struct resize_axis *a, struct resize_taps *t)
 {
 	for (int64_t i = 0, k = 0; i < a->out; i++) {
-		float x = source(a, i), part = x - floorf(x);
+		float x = source_position(a, i), part = x - floorf(x);
 
 		t->first[i] = k;
-		add_tap(t, &k, resize_within((int64_t)floorf(x), a->in), 1 - part);
-		add_tap(t, &k, resize_within((int64_t)ceilf(x), a->in), part);
+		add_tap(t, &k, resize_clamp((int64_t)floorf(x), a->in), 1 - part);
+		add_tap(t, &k, resize_clamp((int64_t)ceilf(x), a->in), part);
 	}
 	t->first[a->out] = 2 * a->out;
 }
@@ -73,21 +72,23 @@ static float cubic(float a, float x)
 static void cubic_taps(const struct resize_axis *a, struct resize_taps *t)
 {
 	enum { STEPS = 1024 }; /* TensorFlow tabulates the polynomial at this many distances */
-	const float form = a->centers ? -0.5f : -0.75f;
+	const float keys_a = a->centers ? -0.5f : -0.75f;
 
 	for (int64_t i = 0, k = 0; i < a->out; i++) {
-		float x = source(a, i), low = floorf(x), sum = 0, w[4];
+		float x = source_position(a, i), low = floorf(x), sum = 0, w[4];
 		int64_t at = (int64_t)low;
 		float part = (float)lrintf((x - low) * STEPS) / STEPS;
 
 		for (int j = 0; j < 4; j++) {
-			bool there = resize_within(at + j - 1, a->in) == at + j - 1;
-			w[j] = a->centers && !there ? 0 : cubic(form, fabsf((float)(j - 1) - part));
+			bool is_inside = resize_clamp(at + j - 1, a->in) == at + j - 1;
+			w[j] = a->centers && !is_inside
+				   ? 0
+				   : cubic(keys_a, fabsf((float)(j - 1) - part));
 			sum += w[j];
 		}
 		t->first[i] = k;
 		for (int j = 0; j < 4; j++)
-			add_tap(t, &k, resize_within(at + j - 1, a->in),
+			add_tap(t, &k, resize_clamp(at + j - 1, a->in),
 				a->centers && fabsf(sum) >= 1000 * FLT_MIN ? w[j] / sum : w[j]);
 	}
 	t->first[a->out] = 4 * a->out;
@@ -106,17 +107,17 @@ static void area_taps(const struct resize_axis *a, struct resize_taps *t)
 			float low = fmaxf((float)at, from), high = fminf((float)(at + 1), to);
 			float weight = (high - low) / a->scale;
 			if (at >= a->in && k > t->first[i])
-				t->weight[k - 1] += weight; /* the last pixel, once more */
-			else if (k < a->in + 2 * (i + 1))   /* rounding may make a tap too many */
-				add_tap(t, &k, resize_within(at, a->in), weight);
+				t->weight[k - 1] += weight; /* beyond the edge */
+			else if (k < a->in + 2 * (i + 1))   /* rounding may add a tap */
+				add_tap(t, &k, resize_clamp(at, a->in), weight);
 		}
-		if (t->first[i] == k) /* the scale is 0: every place shows the first pixel */
-			add_tap(t, &k, resize_within((int64_t)from, a->in), 1);
+		if (t->first[i] == k) /* the scale is 0: every position shows the first pixel */
+			add_tap(t, &k, resize_clamp((int64_t)from, a->in), 1);
 	}
 	t->first[a->out] = k;
 }
 
-/* ---- ScaleAndTranslate: kernels that weigh each pixel by its distance from the sample ---- */
+/* ---- ScaleAndTranslate: kernels that weight a pixel by its distance from the sample ---- */
 
 static float lanczos(float x, float radius)
 {
@@ -177,11 +178,11 @@ static const struct resample_kernel {
 /* Adds the taps of the sample at x; the weights sum to 1. */
 static void add_sample(const struct resize_axis *a, struct resize_taps *t, int64_t *k, float x)
 {
-	float reach = a->kernel->radius * a->kernel_scale, sum = 0;
-	float low = fmaxf(ceilf(x - reach - 0.5f), 0);
-	float high = fminf(floorf(x + reach - 0.5f), (float)(a->in - 1));
-	int64_t first = *k, from = resize_within((int64_t)low, a->in);
-	int64_t to = resize_within((int64_t)high, a->in);
+	float support = a->kernel->radius * a->kernel_scale, sum = 0;
+	float low = fmaxf(ceilf(x - support - 0.5f), 0);
+	float high = fminf(floorf(x + support - 0.5f), (float)(a->in - 1));
+	int64_t first = *k, from = resize_clamp((int64_t)low, a->in);
+	int64_t to = resize_clamp((int64_t)high, a->in);
 
 	for (int64_t at = from; at <= to; at++) {
 		float distance = fabsf((float)at + 0.5f - x) / a->kernel_scale;
@@ -193,7 +194,7 @@ static void add_sample(const struct resize_axis *a, struct resize_taps *t, int64
 		t->weight[i] = fabsf(sum) >= 1000 * FLT_MIN ? t->weight[i] / sum : 0;
 }
 
-/* Positions that the image moves away from have no taps. */
+/* Positions outside the translated image have no taps. */
 static void scaled_taps(const struct resize_axis *a, struct resize_taps *t)
 {
 	int64_t k = 0;
@@ -209,9 +210,9 @@ static void scaled_taps(const struct resize_axis *a, struct resize_taps *t)
 }
 
 static const struct resize_method {
-	const char *name; /* an op's begins so */
-	make_taps *taps;
-	int most; /* taps a place; 0: as many as the kernel reaches */
+	const char *name; /* prefix of the op's name */
+	taps_fn *taps;
+	int max_taps; /* of a position; 0: depends on the support of the kernel */
 } methods[] = {
     {"ScaleAndTranslate", scaled_taps, 0},
     {"ResizeBilinear", linear_taps, 2},
@@ -235,13 +236,13 @@ static int resize_alloc(struct mu_tensor *t, enum mu_dtype type, int64_t n, stru
 	return mu_tensor_new(t, type, &s, err);
 }
 
-/* The number of taps of all places, at most. */
+/* An upper bound of the number of taps of all positions. */
 static int64_t max_taps(const struct resize *r, const struct resize_axis *a)
 {
-	if (r->method->most)
-		return r->method->most * a->out + a->in;
-	float reach = ceilf(a->kernel->radius * a->kernel_scale);
-	return a->out * (reach < (float)a->in ? mu_min(2 * (int64_t)reach + 3, a->in) : a->in);
+	if (r->method->max_taps)
+		return r->method->max_taps * a->out + a->in;
+	float support = ceilf(a->kernel->radius * a->kernel_scale);
+	return a->out * (support < (float)a->in ? mu_min(2 * (int64_t)support + 3, a->in) : a->in);
 }
 
 static int find_taps(struct resize *r, struct mu_err *err)
@@ -249,12 +250,12 @@ static int find_taps(struct resize *r, struct mu_err *err)
 	for (int d = 0; d < 2; d++) {
 		const struct resize_axis *a = &r->axis[d];
 		struct resize_taps *t = &r->taps[d];
-		int64_t most = max_taps(r, a);
+		int64_t capacity = max_taps(r, a);
 		int rc;
 
 		if ((rc = resize_alloc(&t->memory[0], MU_INT64, a->out + 1, err)) ||
-		    (rc = resize_alloc(&t->memory[1], MU_INT64, most, err)) ||
-		    (rc = resize_alloc(&t->memory[2], MU_FLOAT, most, err))) {
+		    (rc = resize_alloc(&t->memory[1], MU_INT64, capacity, err)) ||
+		    (rc = resize_alloc(&t->memory[2], MU_FLOAT, capacity, err))) {
 			free_taps(r);
 			return rc;
 		}
@@ -294,7 +295,7 @@ static int read_scale(const struct kernel_call *c, struct resize *r, struct mu_e
 	return 0;
 }
 
-/* From a picture of in[0] by in[1] to one of out[0] by out[1]. */
+/* Reads the attributes for resizing images of in[0] by in[1] to out[0] by out[1]. */
 static int read_sizes(const struct kernel_call *c, struct resize *r, const int64_t *in,
 		      const int64_t *out, struct mu_err *err)
 {
@@ -324,7 +325,7 @@ static int read_sizes(const struct kernel_call *c, struct resize *r, const int64
 	return r->method->taps == scaled_taps ? read_scale(c, r, err) : 0;
 }
 
-static void read_pictures(const struct kernel_call *c, struct resize *r)
+static void read_images(const struct kernel_call *c, struct resize *r)
 {
 	const struct mu_tensor *t = kernel_in(c, 0);
 
@@ -359,20 +360,22 @@ static void resize_weigh(float *to, const float *from, float w, int64_t n)
 		to[i] += w * from[i];
 }
 
-static void make_rows(void *arg, int64_t from, int64_t to)
+static void resize_rows(void *arg, int64_t from, int64_t to)
 {
 	const struct resize *r = arg;
-	const int64_t wide = r->axis[1].in * r->depth, high = r->axis[0].out;
-	float *row = mu_xmalloc((size_t)wide * sizeof *row);
+	const int64_t row_elements = r->axis[1].in * r->depth, out_rows = r->axis[0].out;
+	float *row = mu_xmalloc((size_t)row_elements * sizeof *row);
 
 	for (int64_t i = from; i < to; i++) {
-		const float *picture = MU_DATA(float, r->in) + i / high * r->axis[0].in * wide;
+		const float *image =
+		    MU_DATA(float, r->in) + i / out_rows * r->axis[0].in * row_elements;
 		float *out = MU_DATA(float, r->out) + i * r->axis[1].out * r->depth;
 		const struct resize_taps *y = &r->taps[0], *x = &r->taps[1];
 
-		memset(row, 0, (size_t)wide * sizeof *row);
-		for (int64_t k = y->first[i % high]; k < y->first[i % high + 1]; k++)
-			resize_weigh(row, picture + y->at[k] * wide, y->weight[k], wide);
+		memset(row, 0, (size_t)row_elements * sizeof *row);
+		for (int64_t k = y->first[i % out_rows]; k < y->first[i % out_rows + 1]; k++)
+			resize_weigh(row, image + y->at[k] * row_elements, y->weight[k],
+				     row_elements);
 		memset(out, 0, (size_t)(x->n * r->depth) * sizeof *out);
 		for (int64_t j = 0; j < x->n; j++)
 			for (int64_t k = x->first[j]; k < x->first[j + 1]; k++)
@@ -383,16 +386,17 @@ static void make_rows(void *arg, int64_t from, int64_t to)
 }
 
 /* Copies one pixel for each output pixel, in any type. */
-static void move_rows(void *arg, int64_t from, int64_t to)
+static void copy_rows(void *arg, int64_t from, int64_t to)
 {
 	const struct resize *r = arg;
-	const int64_t high = r->axis[0].out, wide = r->axis[1].out;
+	const int64_t out_rows = r->axis[0].out, out_columns = r->axis[1].out;
 
 	for (int64_t i = from; i < to; i++) {
-		int64_t row = (i / high * r->axis[0].in + r->taps[0].at[i % high]) * r->axis[1].in;
+		int64_t row =
+		    (i / out_rows * r->axis[0].in + r->taps[0].at[i % out_rows]) * r->axis[1].in;
 
-		for (int64_t j = 0; j < wide; j++)
-			elems_copy(r->in->dtype, r->out->data, (i * wide + j) * r->depth,
+		for (int64_t j = 0; j < out_columns; j++)
+			elems_copy(r->in->dtype, r->out->data, (i * out_columns + j) * r->depth,
 				   r->in->data, (row + r->taps[1].at[j]) * r->depth, r->depth);
 	}
 }
@@ -404,16 +408,16 @@ static int resize_forward(struct kernel_call *c, struct mu_err *err)
 	int64_t size[2];
 	int rc = 0;
 
-	read_pictures(c, &r);
+	read_images(c, &r);
 	MU_RETURN_IF_ERROR(read_size_input(c, size, err));
 	MU_RETURN_IF_ERROR(read_sizes(c, &r, r.in->shape.dim + 1, size, err));
-	bool moves = r.method->taps == nearest_taps;
+	bool is_nearest = r.method->taps == nearest_taps;
 	if (!r.depth)
 		return mu_invalid(err, "image must have at least one channel");
-	MU_RETURN_IF_ERROR(output_images(c, &r, moves ? r.in->dtype : MU_FLOAT, size, err));
+	MU_RETURN_IF_ERROR(output_images(c, &r, is_nearest ? r.in->dtype : MU_FLOAT, size, err));
 	if (!r.out->shape.count)
 		return 0;
-	if (!moves && r.in->dtype != MU_FLOAT) {
+	if (!is_nearest && r.in->dtype != MU_FLOAT) {
 		MU_RETURN_IF_ERROR(mu_tensor_new(&floats, MU_FLOAT, &r.in->shape, err));
 		convert(MU_FLOAT, floats.data, r.in->dtype, r.in->data, r.in->shape.count);
 		r.in = &floats;
@@ -424,12 +428,12 @@ static int resize_forward(struct kernel_call *c, struct mu_err *err)
 	else
 		kernel_parallel(c, r.images * r.axis[0].out,
 				1 + 16384 / (r.axis[1].out * r.depth + 1),
-				moves ? move_rows : make_rows, &r);
+				is_nearest ? copy_rows : resize_rows, &r);
 	free_taps(&r);
 	return rc;
 }
 
-/* ---- back ---- */
+/* ---- gradients ---- */
 
 struct resize_gradient {
 	const struct resize *r;
@@ -442,7 +446,7 @@ static void add_input_gradients(void *arg, int64_t from, int64_t to)
 	const struct resize_gradient *b = arg;
 	const struct resize *r = b->r;
 	const struct resize_taps *y = &r->taps[0], *x = &r->taps[1];
-	const int64_t wide = r->axis[1].in, depth = r->depth;
+	const int64_t in_columns = r->axis[1].in, depth = r->depth;
 
 	for (int64_t i = from * y->n; i < to * y->n; i++)
 		for (int64_t j = 0; j < x->n; j++)
@@ -450,7 +454,8 @@ static void add_input_gradients(void *arg, int64_t from, int64_t to)
 				for (int64_t l = x->first[j]; l < x->first[j + 1]; l++) {
 					int64_t row = i / y->n * r->axis[0].in + y->at[k];
 					double w = (double)y->weight[k] * x->weight[l];
-					double *sum = b->sums + (row * wide + x->at[l]) * depth;
+					double *sum =
+					    b->sums + (row * in_columns + x->at[l]) * depth;
 
 					for (int64_t d = 0; d < depth; d++)
 						sum[d] += w * b->grad[(i * x->n + j) * depth + d];
@@ -468,7 +473,7 @@ static int resize_gradient_gpu(struct kernel_call *c, struct resize *r, struct m
 }
 
 /* Sums are in double for all gradient types. */
-static int run_back(struct kernel_call *c, struct resize *r, struct mu_err *err)
+static int run_gradient(struct kernel_call *c, struct resize *r, struct mu_err *err)
 {
 	MU_AUTO_TENSOR grad = {0};
 	MU_AUTO_TENSOR sums = {0};
@@ -491,48 +496,48 @@ static int run_back(struct kernel_call *c, struct resize *r, struct mu_err *err)
 	return 0;
 }
 
-static int need_sums(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+static int check_sum_type(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
 	if (convert_supports(MU_DOUBLE, t) && convert_supports(t, MU_DOUBLE) && t != MU_BOOL)
 		return 0;
 	return args_no_kernel(c, t, err);
 }
 
-/* (gradient, picture): bilinear and bicubic, scaled and translated. */
-static int back_to_picture(struct kernel_call *c, struct mu_err *err)
+/* Inputs: gradient, image.  ResizeBilinearGrad, ResizeBicubicGrad, ScaleAndTranslateGrad. */
+static int gradient_by_image(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *image = kernel_in(c, 1);
 	struct resize r = {0};
 
-	read_pictures(c, &r);
-	MU_RETURN_IF_ERROR(need_sums(c, image->dtype, err));
+	read_images(c, &r);
+	MU_RETURN_IF_ERROR(check_sum_type(c, image->dtype, err));
 	if (image->shape.dim[0] != r.images || image->shape.dim[3] != r.depth)
 		return mu_invalid(err, "the gradient is of other pictures: %s, %s",
 				  mu_shape_str(&r.in->shape), mu_shape_str(&image->shape));
 	MU_RETURN_IF_ERROR(read_sizes(c, &r, image->shape.dim + 1, r.in->shape.dim + 1, err));
 	MU_RETURN_IF_ERROR(output_images(c, &r, image->dtype, image->shape.dim + 1, err));
-	return run_back(c, &r, err);
+	return run_gradient(c, &r, err);
 }
 
-/* (gradient, size of the picture): nearest neighbour. */
-static int back_to_size(struct kernel_call *c, struct mu_err *err)
+/* Inputs: gradient, image size.  ResizeNearestNeighborGrad. */
+static int gradient_by_size(struct kernel_call *c, struct mu_err *err)
 {
 	struct resize r = {0};
 	int64_t size[2];
 
-	read_pictures(c, &r);
+	read_images(c, &r);
 	MU_RETURN_IF_ERROR(read_size_input(c, size, err));
-	MU_RETURN_IF_ERROR(need_sums(c, r.in->dtype, err));
+	MU_RETURN_IF_ERROR(check_sum_type(c, r.in->dtype, err));
 	MU_RETURN_IF_ERROR(read_sizes(c, &r, size, r.in->shape.dim + 1, err));
 	MU_RETURN_IF_ERROR(output_images(c, &r, r.in->dtype, size, err));
-	return run_back(c, &r, err);
+	return run_gradient(c, &r, err);
 }
 
 static const struct kernel rows[] = {
     {"ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor ScaleAndTranslate",
      KERNEL_EXPENSIVE, .run = resize_forward},
     {"ResizeBicubicGrad ResizeBilinearGrad ScaleAndTranslateGrad", KERNEL_EXPENSIVE,
-     .run = back_to_picture},
-    {"ResizeNearestNeighborGrad", KERNEL_EXPENSIVE, .run = back_to_size},
+     .run = gradient_by_image},
+    {"ResizeNearestNeighborGrad", KERNEL_EXPENSIVE, .run = gradient_by_size},
 };
 KERNEL_TABLE(image_resize, rows)

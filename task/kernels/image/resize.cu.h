@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures made larger or smaller, and the gradients of that: see resize_gpu.c. */
+/* Resizing of images, and its gradients: see resize_gpu.c. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/math.h"
 

@@ -7,18 +7,18 @@
 #include "task/runtime/kernel.h"
 
 struct resize_taps {
-	int64_t n;      /* places of the result */
-	int64_t *first; /* n + 1: place i has the taps from first[i] to first[i + 1] */
+	int64_t n;      /* output positions */
+	int64_t *first; /* n + 1 elements: position i has the taps first[i] to first[i + 1] - 1 */
 	int64_t *at;
 	float *weight;
-	struct mu_tensor memory[3]; /* of these: within the limits of tensors */
+	struct mu_tensor memory[3]; /* of the lists; counts towards the tensor memory limit */
 };
 struct resize_axis {
 	int64_t in, out;
 	float scale;
 	bool corners, centers;
 
-	/* of ScaleAndTranslate, whose scale is the reciprocal of the others' */
+	/* ScaleAndTranslate only; `scale` is the reciprocal of its input */
 	float translation, kernel_scale;
 	const struct resample_kernel *kernel;
 };
@@ -31,8 +31,8 @@ struct resize {
 	struct mu_tensor *out;
 };
 
-/* resize_gpu.c: r->out is in GPU memory. back: `in` is the gradient of the result, `out` that of
- * the image. */
-int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct mu_err *err);
+/* resize_gpu.c: r->out is in GPU memory. backward: `in` is the gradient of the output, `out` that
+ * of the image. */
+int gpu_resize(struct kernel_call *c, const struct resize *r, bool backward, struct mu_err *err);
 
 #endif
