@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of nodes and inputs, and the shapes that follow, for the kernels of every device. */
+/* Checks of nodes and inputs, and output shapes, for the kernels of every device. */
 #ifndef MU_TASK_KERNELS_LINALG_CHECKS_H
 #define MU_TASK_KERNELS_LINALG_CHECKS_H
 
@@ -10,11 +10,11 @@
 
 /* ---- matmul.c ---- */
 
-/* MatMul: the product and the shape of the result. */
+/* MatMul: sets the product and the output shape. */
 int check_matmul(const struct kernel_call *c, struct product *p, struct mu_shape *shape,
 		 struct mu_err *err);
-/* BatchMatMul: of how many products, and which matrices of a and b each one multiplies: numbers,
- * seen through the views. */
+/* BatchMatMul: the shape of the batch of products.  The views map a product to the numbers of its
+ * matrices in a and b. */
 struct product_batch {
 	struct mu_shape shape;
 	struct view a, b;
@@ -26,11 +26,11 @@ struct fused_matmul {
 	bool activates;
 	enum unary_op activation;
 };
-/* _FusedMatMul: makes a struct fused_matmul as state; the second function returns the shape after
- * the bias is added. */
+/* _FusedMatMul: the state is a struct fused_matmul.  check_fused_shape() sets the shape after the
+ * bias is added to a product of shape `product`. */
 int check_fused_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			struct mu_err *err);
 int check_fused_shape(const struct kernel_call *c, const struct fused_matmul *f,
-		      const struct mu_shape *made, struct mu_shape *shape, struct mu_err *err);
+		      const struct mu_shape *product, struct mu_shape *shape, struct mu_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eigenvalues, singular values, and functions of matrices by way of them.  A vector may have
- * another sign or complex phase than TensorFlow's. */
+/* Eigenvalues, singular values, and the matrix functions that use them.  The sign or complex phase
+ * of a vector may differ from TensorFlow's. */
 #include <complex.h>
 #include <math.h>
 #include <string.h>
@@ -17,11 +17,11 @@ typedef double _Complex number;
 static int eigh_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows;
-	int64_t all = (int64_t)n * n;
-	double *a = work, *e = a + 2 * all;
+	int64_t elements = (int64_t)n * n;
+	double *a = work, *e = a + 2 * elements;
 
 	matrices_get(&j->a, k, BY_COLUMNS, a);
-	/* The other triangle may hold anything. */
+	/* The other triangle is not used and may hold any values. */
 	for (int64_t i = 0; i < n; i++)
 		if (!matrices_finite(j->a.is_complex, n - i,
 				     a + (i * n + i) * (j->a.is_complex ? 2 : 1)))
@@ -29,11 +29,11 @@ static int eigh_one(const struct matrix_job *j, int64_t k, double *work)
 	MU_RETURN_IF_ERROR(lapack_eigh(j->a.is_complex, j->flag, n, a, e));
 	matrices_put_real(j->out[0], k * n, n, e);
 	if (j->flag)
-		matrices_put(j->out[1], k * all, BY_COLUMNS, n, n, a);
+		matrices_put(j->out[1], k * elements, BY_COLUMNS, n, n, a);
 	return 0;
 }
 
-/* Output i, which the node does not request: one zero. */
+/* Fills output i, which the node does not request, with one zero. */
 static int empty_output(struct kernel_call *c, unsigned i, enum mu_dtype t, struct mu_err *err)
 {
 	struct mu_tensor *out;
@@ -57,12 +57,12 @@ static int eigen_outs(struct kernel_call *c, struct matrix_job *j, enum mu_dtype
 		       : empty_output(c, 1, t, err);
 }
 
-/* The first version has one output: a row of values above the vectors. */
+/* SelfAdjointEig has one output: a row of values above the vectors. */
 static int eigh_joined_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows;
-	int64_t all = (int64_t)n * n, at = k * (all + n);
-	double *e = work + all;
+	int64_t elements = (int64_t)n * n, at = k * (elements + n);
+	double *e = work + elements;
 
 	matrices_get(&j->a, k, BY_COLUMNS, work);
 	for (int64_t i = 0; i < n; i++)
@@ -99,21 +99,21 @@ static int eigh(struct kernel_call *c, struct mu_err *err)
 	return matrices_run(c, &j, eigh_failed, err);
 }
 
-/* ---- of any matrix ---- */
+/* ---- general matrices ---- */
 
 static int eig_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows;
-	int64_t all = (int64_t)n * n;
-	number *a = (number *)work, *v = a + all, *e = v + all;
+	int64_t elements = (int64_t)n * n;
+	number *a = (number *)work, *v = a + elements, *e = v + elements;
 
 	matrices_get_complex(&j->a, k, BY_COLUMNS, a);
-	if (!matrices_finite(true, all, a))
+	if (!matrices_finite(true, elements, a))
 		return 1;
 	MU_RETURN_IF_ERROR(lapack_geev(n, a, e, j->flag ? v : NULL));
 	matrices_put(j->out[0], k * n, BY_ROWS, 1, n, e);
 	if (j->flag)
-		matrices_put(j->out[1], k * all, BY_COLUMNS, n, n, v);
+		matrices_put(j->out[1], k * elements, BY_COLUMNS, n, n, v);
 	return 0;
 }
 
@@ -136,7 +136,7 @@ static int eig(struct kernel_call *c, struct mu_err *err)
 
 /* ---- square roots and logarithms ---- */
 
-/* The root of an upper triangle by columns, a diagonal after the other; r may not be t. */
+/* Square root of an upper triangle by columns, one diagonal after the other; r must not be t. */
 static void triangle_root(int64_t n, const number *t, number *r)
 {
 	memset(r, 0, (size_t)(n * n) * sizeof *r);
@@ -152,63 +152,63 @@ static void triangle_root(int64_t n, const number *t, number *r)
 		}
 }
 
-/* The logarithm of 1 + x, x a small upper triangle: by Gauss and Legendre, the sum of
- * w x / (1 + p x) over seven places p. */
-static void triangle_log(int n, const number *x, number *sum, number *lower, number *part)
+/* The logarithm of 1 + x for a small upper triangle x, by Gauss-Legendre quadrature: the sum of
+ * w x / (1 + p x) over seven nodes p. */
+static void triangle_log(int n, const number *x, number *sum, number *lower, number *term)
 {
-	static const double half[] = {0.0, 0.4058451513773972, 0.7415311855993945,
-				      0.9491079123427585};
+	static const double half_nodes[] = {0.0, 0.4058451513773972, 0.7415311855993945,
+					    0.9491079123427585};
 	static const double weight[] = {0.4179591836734694, 0.3818300505051189, 0.2797053914892767,
 					0.1294849661688697};
 
-	int64_t all = (int64_t)n * n;
+	int64_t elements = (int64_t)n * n;
 
-	memset(sum, 0, (size_t)all * sizeof *sum);
+	memset(sum, 0, (size_t)elements * sizeof *sum);
 	for (int p = -3; p <= 3; p++) {
 		int at = p < 0 ? -p : p;
-		double place = (1 + (p < 0 ? -half[at] : half[at])) / 2;
-		for (int64_t i = 0; i < all; i++) {
-			lower[i] = place * x[i] + (i % (n + 1) == 0);
-			part[i] = x[i];
+		double node = (1 + (p < 0 ? -half_nodes[at] : half_nodes[at])) / 2;
+		for (int64_t i = 0; i < elements; i++) {
+			lower[i] = node * x[i] + (i % (n + 1) == 0);
+			term[i] = x[i];
 		}
-		lapack_trsm(true, 'L', 'U', 'N', n, n, lower, part);
-		for (int64_t i = 0; i < all; i++)
-			sum[i] += weight[at] / 2 * part[i];
+		lapack_trsm(true, 'L', 'U', 'N', n, n, lower, term);
+		for (int64_t i = 0; i < elements; i++)
+			sum[i] += weight[at] / 2 * term[i];
 	}
 }
 
-static double distance_from_one(int64_t n, const number *t)
+static double distance_from_identity(int64_t n, const number *t)
 {
-	double most = 0;
+	double norm = 0;
 
 	for (int64_t i = 0; i < n; i++) {
 		double row = 0;
 		for (int64_t k = i; k < n; k++)
 			row += cabs(t[k * n + i] - (i == k));
-		most = row > most || isnan(row) ? row : most;
+		norm = row > norm || isnan(row) ? row : norm;
 	}
-	return most;
+	return norm;
 }
 
 /* Takes square roots until the matrix is near the identity; t becomes the logarithm. work: three
  * matrices. */
 static bool log_by_roots(int n, number *t, number *work)
 {
-	int64_t all = (int64_t)n * n;
-	double times = 1;
+	int64_t elements = (int64_t)n * n;
+	double factor = 1;
 
-	for (int roots = 0; !(distance_from_one(n, t) < 0.25); roots++) {
+	for (int roots = 0; !(distance_from_identity(n, t) < 0.25); roots++) {
 		if (roots == 100)
 			return false;
 		triangle_root(n, t, work);
-		memcpy(t, work, (size_t)all * sizeof *t);
-		times *= 2;
+		memcpy(t, work, (size_t)elements * sizeof *t);
+		factor *= 2;
 	}
 	for (int64_t i = 0; i < n; i++)
 		t[i * n + i] -= 1;
-	triangle_log(n, t, work, work + all, work + 2 * all);
-	for (int64_t i = 0; i < all; i++)
-		t[i] = times * work[i];
+	triangle_log(n, t, work, work + elements, work + 2 * elements);
+	for (int64_t i = 0; i < elements; i++)
+		t[i] = factor * work[i];
 	return true;
 }
 
@@ -217,12 +217,12 @@ static bool log_by_roots(int n, number *t, number *work)
 static int matrix_function_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows, rc;
-	int64_t all = (int64_t)n * n;
-	number *t = (number *)work, *q = t + all, *r = q + all;
+	int64_t elements = (int64_t)n * n;
+	number *t = (number *)work, *q = t + elements, *r = q + elements;
 	bool ok;
 
 	matrices_get_complex(&j->a, k, BY_COLUMNS, t);
-	ok = matrices_finite(true, all, t);
+	ok = matrices_finite(true, elements, t);
 	if (ok && (rc = lapack_gees(n, t, q)) == LAPACK_NO_MEMORY)
 		return rc;
 	ok = ok && !rc;
@@ -230,15 +230,15 @@ static int matrix_function_one(const struct matrix_job *j, int64_t k, double *wo
 		ok = log_by_roots(n, t, r);
 	if (ok && !j->flag) {
 		triangle_root(n, t, r);
-		memcpy(t, r, (size_t)all * sizeof *t);
+		memcpy(t, r, (size_t)elements * sizeof *t);
 	}
-	for (int64_t i = 0; !ok && i < all; i++)
+	for (int64_t i = 0; !ok && i < elements; i++)
 		t[i] = complex_of(NAN, NAN);
 	if (ok) { /* q t q* */
 		lapack_gemm(true, 'N', 'N', n, n, n, q, t, r);
 		lapack_gemm(true, 'N', 'C', n, n, n, r, q, t);
 	}
-	matrices_put_complex(j->out[0], k * all, BY_COLUMNS, n, n, t);
+	matrices_put_complex(j->out[0], k * elements, BY_COLUMNS, n, n, t);
 	return 0;
 }
 
@@ -260,14 +260,14 @@ KERNEL_RUN(logarithm, matrix_function(c, true, err))
 
 /* ---- singular values ---- */
 
-struct singular {
+struct svd_job {
 	struct matrix_job j;
 	bool full;
 };
 
 struct svd {
 	char job;
-	int m, n, low;
+	int m, n, n_values;
 	int64_t u_size, v_size;
 	double *a, *u, *v, *s;
 };
@@ -275,13 +275,13 @@ struct svd {
 /* A float matrix in single precision.  work: as many floats as w has doubles. */
 static int svd_float(const struct svd *w, float *work)
 {
-	int64_t all = (int64_t)w->m * w->n;
-	float *a = work, *u = a + all, *v = u + w->u_size, *s = v + w->v_size;
+	int64_t elements = (int64_t)w->m * w->n;
+	float *a = work, *u = a + elements, *v = u + w->u_size, *s = v + w->v_size;
 	int rc;
 
-	convert(MU_FLOAT, a, MU_DOUBLE, w->a, all);
+	convert(MU_FLOAT, a, MU_DOUBLE, w->a, elements);
 	rc = lapack_sgesdd(w->job, w->m, w->n, a, s, u, v);
-	convert(MU_DOUBLE, w->s, MU_FLOAT, s, w->low);
+	convert(MU_DOUBLE, w->s, MU_FLOAT, s, w->n_values);
 	if (w->job != 'N') {
 		convert(MU_DOUBLE, w->u, MU_FLOAT, u, w->u_size);
 		convert(MU_DOUBLE, w->v, MU_FLOAT, v, w->v_size);
@@ -289,39 +289,40 @@ static int svd_float(const struct svd *w, float *work)
 	return rc;
 }
 
-/* A matrix with a non-finite element gives NaN, and so does one without convergence. */
+/* The outputs are NaN if an element is not finite or if the iteration does not converge. */
 static int svd_one(const struct matrix_job *j, int64_t k, double *work)
 {
-	bool full = ((const struct singular *)j)->full, z = j->a.is_complex;
-	int m = j->a.rows, n = j->a.cols, low = m < n ? m : n, rc = 1;
-	int of_u = full ? m : low, of_v = full ? n : low;
-	int64_t all = (int64_t)m * n, u_size = (int64_t)m * of_u, v_size = (int64_t)n * of_v;
-	double *a = work, *u = a + 2 * all, *v = u + 2 * u_size, *s = v + 2 * v_size;
+	bool full = ((const struct svd_job *)j)->full, z = j->a.is_complex;
+	int m = j->a.rows, n = j->a.cols, n_values = m < n ? m : n, rc = 1;
+	int u_columns = full ? m : n_values, v_columns = full ? n : n_values;
+	int64_t elements = (int64_t)m * n, u_size = (int64_t)m * u_columns,
+		v_size = (int64_t)n * v_columns;
+	double *a = work, *u = a + 2 * elements, *v = u + 2 * u_size, *s = v + 2 * v_size;
 
 	matrices_get(&j->a, k, BY_COLUMNS, a);
 	char job = !j->flag ? 'N' : full ? 'A' : 'S';
-	struct svd w = {job, m, n, low, u_size, v_size, a, u, v, s};
-	if (matrices_finite(z, all, a))
-		rc = j->a.t->dtype == MU_FLOAT ? svd_float(&w, (float *)(s + 2 * low))
+	struct svd w = {job, m, n, n_values, u_size, v_size, a, u, v, s};
+	if (matrices_finite(z, elements, a))
+		rc = j->a.t->dtype == MU_FLOAT ? svd_float(&w, (float *)(s + 2 * n_values))
 					       : lapack_gesdd(z, job, m, n, a, s, u, v);
 	if (rc == LAPACK_NO_MEMORY)
 		return rc;
-	for (int64_t i = 0; rc && i < 2 * (u_size + v_size) + low; i++)
+	for (int64_t i = 0; rc && i < 2 * (u_size + v_size) + n_values; i++)
 		u[i] = NAN;
-	matrices_put_real(j->out[0], k * low, low, s);
+	matrices_put_real(j->out[0], k * n_values, n_values, s);
 	if (!j->flag)
 		return 0;
 	/* The adjoint of v by columns is the conjugate of v by rows. */
 	for (int64_t i = 0; z && i < v_size; i++)
 		v[2 * i + 1] = -v[2 * i + 1];
-	matrices_put(j->out[1], k * u_size, BY_COLUMNS, m, of_u, u);
-	matrices_put(j->out[2], k * v_size, BY_ROWS, n, of_v, v);
+	matrices_put(j->out[1], k * u_size, BY_COLUMNS, m, u_columns, u);
+	matrices_put(j->out[2], k * v_size, BY_ROWS, n, v_columns, v);
 	return 0;
 }
 
 static int svd(struct kernel_call *c, struct mu_err *err)
 {
-	struct singular w = {
+	struct svd_job w = {
 	    .j = {.one = svd_one, .flag = args_attr_bool(c->node, "compute_uv", true)},
 	    .full = args_attr_bool(c->node, "full_matrices", false)};
 	struct matrix_job *j = &w.j;
@@ -329,16 +330,16 @@ static int svd(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(matrices_in(c, 0, &j->a, err));
 	enum mu_dtype t = j->a.t->dtype;
-	int64_t m = j->a.rows, n = j->a.cols, least = m < n ? m : n;
-	int64_t of_u = w.full ? m : least, of_v = w.full ? n : least;
-	MU_RETURN_IF_ERROR(matrices_out(c, 0, t, &j->a, 1, &least, &j->out[0], err));
+	int64_t m = j->a.rows, n = j->a.cols, n_values = m < n ? m : n;
+	int64_t u_columns = w.full ? m : n_values, v_columns = w.full ? n : n_values;
+	MU_RETURN_IF_ERROR(matrices_out(c, 0, t, &j->a, 1, &n_values, &j->out[0], err));
 	if (!j->flag && ((rc = empty_output(c, 1, t, err)) || (rc = empty_output(c, 2, t, err))))
 		return rc;
 	if (j->flag &&
-	    ((rc = matrices_out(c, 1, t, &j->a, 2, (int64_t[]){m, of_u}, &j->out[1], err)) ||
-	     (rc = matrices_out(c, 2, t, &j->a, 2, (int64_t[]){n, of_v}, &j->out[2], err))))
+	    ((rc = matrices_out(c, 1, t, &j->a, 2, (int64_t[]){m, u_columns}, &j->out[1], err)) ||
+	     (rc = matrices_out(c, 2, t, &j->a, 2, (int64_t[]){n, v_columns}, &j->out[2], err))))
 		return rc;
-	j->lwork = 2 * (m * n + m * of_u + n * of_v + least);
+	j->lwork = 2 * (m * n + m * u_columns + n * v_columns + n_values);
 	return matrices_run(c, j, "", err);
 }
 

@@ -6,7 +6,7 @@
 
 #include "task/kernels/engine/args.h"
 
-/* ---- the equation, once ---- */
+/* ---- equation ---- */
 
 int einsum_prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
@@ -19,37 +19,37 @@ int einsum_prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 	return 0;
 }
 
-/* ---- the axes of a step's tensors ---- */
+/* ---- axes of the operands ---- */
 
-static int take_axis(struct einsum *e, struct einsum_operand *o, unsigned char label, int axis,
-		     int64_t stride, struct mu_err *err)
+static int add_axis(struct einsum *e, struct einsum_operand *o, unsigned char label, int axis,
+		    int64_t stride, struct mu_err *err)
 {
-	int64_t have = o->t->shape.dim[axis], *dim = &e->dim[label];
-	bool stretches = label >= MU_LETTERS;
+	int64_t size = o->t->shape.dim[axis], *dim = &e->dim[label];
+	bool broadcasts = label >= MU_LETTERS;
 
-	if (*dim < 0 || (stretches && *dim == 1))
-		*dim = have;
-	else if (*dim != have && !(stretches && have == 1))
+	if (*dim < 0 || (broadcasts && *dim == 1))
+		*dim = size;
+	else if (*dim != size && !(broadcasts && size == 1))
 		return mu_invalid(err,
 				  "Expected dimension %lld at axis %d of the input shaped %s but "
 				  "got dimension %lld",
 				  (long long)*dim, axis, mu_shape_str(&o->t->shape),
-				  (long long)have);
-	o->there[label] = true;
-	if (have > 1 || !stretches)
+				  (long long)size);
+	o->has_label[label] = true;
+	if (size > 1 || !broadcasts)
 		o->stride[label] += stride;
 	return 0;
 }
 
-static int take_operand(struct einsum *e, struct einsum_operand *o, const struct mu_term *term,
-			struct mu_err *err)
+static int add_operand(struct einsum *e, struct einsum_operand *o, const struct mu_term *term,
+		       struct mu_err *err)
 {
-	int rank = o->t->shape.rank, dots = rank - (term->n - mu_term_has(term, MU_ELLIPSIS)),
-	    rc = 0;
+	int rank = o->t->shape.rank,
+	    ellipsis_rank = rank - (term->n - mu_term_has(term, MU_ELLIPSIS)), rc = 0;
 	int axis = rank;
 	int64_t stride = 1;
 
-	if (mu_term_has(term, MU_ELLIPSIS) ? dots < 0 : dots != 0)
+	if (mu_term_has(term, MU_ELLIPSIS) ? ellipsis_rank < 0 : ellipsis_rank != 0)
 		return mu_invalid(err, "Expected input with rank %s%d but got shape %s",
 				  mu_term_has(term, MU_ELLIPSIS) ? "at least " : "",
 				  term->n - mu_term_has(term, MU_ELLIPSIS),
@@ -57,77 +57,79 @@ static int take_operand(struct einsum *e, struct einsum_operand *o, const struct
 	for (int i = term->n; !rc && i-- > 0;) {
 		bool ellipsis = term->label[i] == MU_ELLIPSIS;
 
-		for (int k = 0; !rc && k < (ellipsis ? dots : 1); k++) {
+		for (int k = 0; !rc && k < (ellipsis ? ellipsis_rank : 1); k++) {
 			unsigned char label =
 			    ellipsis ? (unsigned char)(MU_LETTERS + k) : term->label[i];
 
 			axis--;
-			rc = take_axis(e, o, label, axis, stride, err);
+			rc = add_axis(e, o, label, axis, stride, err);
 			if (o->t->shape.count)
 				stride *= o->t->shape.dim[axis];
 		}
-		if (ellipsis && dots > e->dots)
-			e->dots = dots;
+		if (ellipsis && ellipsis_rank > e->ellipsis_rank)
+			e->ellipsis_rank = ellipsis_rank;
 	}
 	return rc;
 }
 
-static int spell_result(struct einsum *e, const struct mu_term *wanted, struct mu_err *err)
+static int set_result_labels(struct einsum *e, const struct mu_term *term, struct mu_err *err)
 {
 	bool ellipsis = false;
 
 	e->out.n = 0;
-	for (int i = 0; i < wanted->n; i++) {
-		ellipsis |= wanted->label[i] == MU_ELLIPSIS;
-		for (int k = wanted->label[i] == MU_ELLIPSIS ? e->dots : 1; k-- > 0;) {
+	for (int i = 0; i < term->n; i++) {
+		ellipsis |= term->label[i] == MU_ELLIPSIS;
+		for (int k = term->label[i] == MU_ELLIPSIS ? e->ellipsis_rank : 1; k-- > 0;) {
 			if (e->out.n == MU_MAX_RANK)
 				return mu_invalid(err,
 						  "the result would have more than %d dimensions",
 						  MU_MAX_RANK);
-			e->out.label[e->out.n++] = wanted->label[i] == MU_ELLIPSIS
+			e->out.label[e->out.n++] = term->label[i] == MU_ELLIPSIS
 						       ? (unsigned char)(MU_LETTERS + k)
-						       : wanted->label[i];
+						       : term->label[i];
 		}
 	}
-	if (e->dots && !ellipsis)
-		return mu_invalid(
-		    err, "the result has no ellipsis, but an input's stands for %d axes", e->dots);
+	if (e->ellipsis_rank && !ellipsis)
+		return mu_invalid(err,
+				  "the result has no ellipsis, but an input's stands for %d axes",
+				  e->ellipsis_rank);
 	return 0;
 }
 
-static void einsum_put(const struct einsum *e, struct einsum_group *g, unsigned char label)
+static void add_label(const struct einsum *e, struct einsum_group *g, unsigned char label)
 {
 	g->label[g->n++] = label;
 	if (__builtin_mul_overflow(g->count, e->dim[label], &g->count))
-		g->count = INT64_MAX; /* no tensor has so many */
+		g->count = INT64_MAX; /* no tensor has so many elements */
 }
 
-/* In the order of the result first, so that it need not be transposed where it can be helped. */
+/* Sorts the labels into groups, those of the result first and in its order, which often avoids a
+ * transpose of the result. */
 static void sort_labels(struct einsum *e)
 {
-	bool done[EINSUM_LABELS] = {false};
+	bool is_assigned[EINSUM_LABELS] = {false};
 
 	e->batch.count = e->inner.count = 1;
 	for (int i = 0; i < 2; i++)
-		e->op[i].own.count = e->op[i].sums.count = 1;
+		e->op[i].outer.count = e->op[i].sums.count = 1;
 	for (int i = 0; i < e->out.n; i++) {
 		unsigned char l = e->out.label[i];
 
-		if (!done[l])
-			einsum_put(e,
-				   e->op[0].there[l] && e->op[1].there[l]
-				       ? &e->batch
-				       : &e->op[!e->op[0].there[l]].own,
-				   l);
-		done[l] = true;
+		if (!is_assigned[l])
+			add_label(e,
+				  e->op[0].has_label[l] && e->op[1].has_label[l]
+				      ? &e->batch
+				      : &e->op[!e->op[0].has_label[l]].outer,
+				  l);
+		is_assigned[l] = true;
 	}
 	for (int l = 0; l < EINSUM_LABELS; l++)
-		if (!done[l] && (e->op[0].there[l] || e->op[1].there[l]))
-			einsum_put(e,
-				   e->op[0].there[l] && e->op[1].there[l]
-				       ? &e->inner
-				       : &e->op[!e->op[0].there[l]].sums,
-				   (unsigned char)l);
+		if (!is_assigned[l] && (e->op[0].has_label[l] || e->op[1].has_label[l]))
+			add_label(e,
+				  e->op[0].has_label[l] && e->op[1].has_label[l]
+				      ? &e->inner
+				      : &e->op[!e->op[0].has_label[l]].sums,
+				  (unsigned char)l);
 }
 
 int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct einsum *e,
@@ -138,9 +140,9 @@ int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct
 		e->dim[i] = -1;
 	for (unsigned i = 0; i < q->n_in; i++) {
 		e->op[i].t = kernel_in(c, i);
-		MU_RETURN_IF_ERROR(take_operand(e, &e->op[i], &q->in[i], err));
+		MU_RETURN_IF_ERROR(add_operand(e, &e->op[i], &q->in[i], err));
 	}
-	MU_RETURN_IF_ERROR(spell_result(e, &q->out, err));
+	MU_RETURN_IF_ERROR(set_result_labels(e, &q->out, err));
 	sort_labels(e);
 	e->shape = mu_shape_scalar();
 	for (int i = 0; i < e->out.n; i++)
@@ -148,7 +150,7 @@ int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct
 	return 0;
 }
 
-/* ---- operands as the product wants them ---- */
+/* ---- operand views ---- */
 
 static void einsum_view(const struct einsum *e, const int64_t *stride, const struct einsum_group *g,
 			struct view *v)
@@ -170,9 +172,9 @@ static bool is_dense(const struct view *v)
 }
 
 /* Views the operand with the axes in the order batch, x, y, summed. */
-static void einsum_in_order(const struct einsum *e, const struct einsum_operand *o,
-			    const struct einsum_group *x, const struct einsum_group *y,
-			    struct view *v)
+static void einsum_view_axes(const struct einsum *e, const struct einsum_operand *o,
+			     const struct einsum_group *x, const struct einsum_group *y,
+			     struct view *v)
 {
 	v->rank = 0;
 	einsum_view(e, o->stride, &e->batch, v);
@@ -184,20 +186,20 @@ static void einsum_in_order(const struct einsum *e, const struct einsum_operand 
 void einsum_view_operand(const struct einsum *e, unsigned i, struct einsum_operand_view *out)
 {
 	const struct einsum_operand *o = &e->op[i];
-	const struct einsum_group *x = i ? &e->inner : &o->own, *y = i ? &o->own : &e->inner;
-	struct view other = {0};
-	bool plain;
+	const struct einsum_group *x = i ? &e->inner : &o->outer, *y = i ? &o->outer : &e->inner;
+	struct view exchanged = {0};
+	bool is_plain;
 
 	*out = (struct einsum_operand_view){
 	    .count = {e->batch.count, x->count, y->count, o->sums.count}, .sums = o->sums.n > 0};
-	einsum_in_order(e, o, x, y, &out->v);
-	einsum_in_order(e, o, y, x, &other);
-	plain = is_dense(&out->v);
-	out->ready = o->sums.count == 1 && (plain || is_dense(&other));
-	out->trans = out->ready && !plain;
+	einsum_view_axes(e, o, x, y, &out->v);
+	einsum_view_axes(e, o, y, x, &exchanged);
+	is_plain = is_dense(&out->v);
+	out->ready = o->sums.count == 1 && (is_plain || is_dense(&exchanged));
+	out->trans = out->ready && !is_plain;
 }
 
-/* ---- the result ---- */
+/* ---- result view ---- */
 
 bool einsum_repeats(const struct einsum *e)
 {
@@ -215,7 +217,7 @@ bool einsum_view_result(const struct einsum *e, struct view *v)
 		stride[e->out.label[i]] += step;
 	*v = (struct view){0};
 	einsum_view(e, stride, &e->batch, v);
-	einsum_view(e, stride, &e->op[0].own, v);
-	einsum_view(e, stride, &e->op[1].own, v);
+	einsum_view(e, stride, &e->op[0].outer, v);
+	einsum_view(e, stride, &e->op[1].outer, v);
 	return is_dense(v) && !einsum_repeats(e);
 }

@@ -5,7 +5,7 @@
  * Every axis has a label: a letter, or a position in an ellipsis, counted from its right end. A
  * label of both operands and the result is a batch axis. A label of both operands alone is summed
  * by the product. A label of one operand and the result is a row or a column. A label of one
- * operand alone is summed before.
+ * operand alone is summed before the product.
  *
  * Operand a is thus viewed as [batch, rows, inner] and b as [batch, inner, columns], and the
  * product is viewed as the equation's result. A letter that occurs twice in an operand selects its
@@ -19,16 +19,17 @@
 
 enum { EINSUM_LABELS = MU_LETTERS + MU_MAX_RANK };
 
-struct einsum_group { /* axes that go together */
+struct einsum_group { /* axes of one role */
 	int n;
 	unsigned char label[EINSUM_LABELS];
 	int64_t count;
 };
 struct einsum_operand {
 	const struct mu_tensor *t;
-	bool there[EINSUM_LABELS];
-	int64_t stride[EINSUM_LABELS]; /* 0 where one element serves for all */
-	struct einsum_group own, sums; /* rows or columns; of the summed axes before */
+	bool has_label[EINSUM_LABELS];
+	int64_t stride[EINSUM_LABELS]; /* 0 for broadcast axes */
+	struct einsum_group outer;     /* axes of this operand and the result: rows or columns */
+	struct einsum_group sums;      /* axes of this operand alone, summed before the product */
 };
 struct einsum {
 	enum mu_dtype type;
@@ -37,19 +38,18 @@ struct einsum {
 	struct einsum_operand op[2];
 	struct einsum_group batch, inner;
 	struct mu_term out;    /* without MU_ELLIPSIS */
-	int dots;              /* axes of the longest ellipsis */
+	int ellipsis_rank;     /* axes of the longest ellipsis */
 	struct mu_shape shape; /* of the result */
 };
 
-/* The equation, once: a struct mu_equation as state. */
+/* Parses the equation; the state is a struct mu_equation. */
 int einsum_prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err);
 /* Applies the equation to the tensors of a step. */
 int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct einsum *e,
 		struct mu_err *err);
 
-/* Operand i: seen as [batch, rows, columns, summed over before], as the product reads
- * it plain.  `ready`: it lies in memory as the product wants it, or with rows and columns
- * exchanged. */
+/* A view of operand i as [batch, rows, columns, axes summed before].  `ready`: its memory already
+ * has the order of the product, or, with `trans`, rows and columns exchanged. */
 struct einsum_operand_view {
 	struct view v;
 	int64_t count[4];
@@ -57,9 +57,9 @@ struct einsum_operand_view {
 	bool ready, trans;
 };
 void einsum_view_operand(const struct einsum *e, unsigned i, struct einsum_operand_view *out);
-/* The result's elements in the order batch, rows, columns; true: that is their order in memory. */
+/* Views the result in the order batch, rows, columns.  True if its memory has that order. */
 bool einsum_view_result(const struct einsum *e, struct view *out);
-/* A letter stands twice in the result. */
+/* True if a letter occurs twice in the result. */
 bool einsum_repeats(const struct einsum *e);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Einsum on a GPU: operands that do not lie as the product wants them are transposed and summed,
- * and all products of the batch are one launch. */
+/* Einsum on a GPU.  Operands whose memory does not have the order of the product are transposed and
+ * summed first.  One launch computes all products of the batch. */
 
 #include "task/kernels/engine/move.h"
 #include "task/kernels/linalg/einsum.h"
 #include "task/kernels/linalg/matmul_gpu.h"
 
 struct matrix {
-	struct mu_tensor made; /* where it had to be transposed or summed */
+	struct mu_tensor copy; /* if the operand has to be transposed or summed */
 	uint64_t at;
 	bool trans;
 };
@@ -32,16 +32,16 @@ static int matrix_of_gpu(struct kernel_call *c, const struct einsum *e, unsigned
 	m->trans = s.trans;
 	if (s.ready)
 		return 0;
-	struct mu_tensor *to = s.sums ? &transposed : &m->made;
+	struct mu_tensor *to = s.sums ? &transposed : &m->copy;
 	MU_RETURN_IF_ERROR(new_scratch(c, e, s.count, 4, to, err));
 	if (to->shape.count)
 		MU_RETURN_IF_ERROR(move_read(to, e->op[i].t, &s.v, err));
 	if (s.sums)
-		MU_RETURN_IF_ERROR(new_scratch(c, e, s.count, 3, &m->made, err));
-	m->at = gpu_address(&m->made);
+		MU_RETURN_IF_ERROR(new_scratch(c, e, s.count, 3, &m->copy, err));
+	m->at = gpu_address(&m->copy);
 	struct reduce_args sum = {.out = m->at,
 				  .in = gpu_address(&transposed),
-				  .outer = m->made.shape.count,
+				  .outer = m->copy.shape.count,
 				  .reduced = s.count[3],
 				  .inner = 1,
 				  .pieces = 1,
@@ -54,8 +54,8 @@ static int einsum_gpu_multiply(struct kernel_call *c, const struct einsum *e,
 			       const struct matrix *a, const struct matrix *b, uint64_t to,
 			       struct mu_err *err)
 {
-	const struct product p = {.m = e->op[0].own.count,
-				  .n = e->op[1].own.count,
+	const struct product p = {.m = e->op[0].outer.count,
+				  .n = e->op[1].outer.count,
 				  .k = e->inner.count,
 				  .trans_a = a->trans,
 				  .trans_b = b->trans};
@@ -67,7 +67,7 @@ static int einsum_gpu_multiply(struct kernel_call *c, const struct einsum *e,
 static int einsum_gpu_output(struct kernel_call *c, const struct einsum *e, struct matrix *a,
 			     struct matrix *b, struct mu_err *err)
 {
-	const int64_t counts[] = {e->batch.count, e->op[0].own.count, e->op[1].own.count};
+	const int64_t counts[] = {e->batch.count, e->op[0].outer.count, e->op[1].outer.count};
 	MU_AUTO_TENSOR product = {0};
 	struct mu_tensor *out, from;
 	struct view v;
@@ -75,14 +75,14 @@ static int einsum_gpu_output(struct kernel_call *c, const struct einsum *e, stru
 
 	if (rc || !e->shape.count || (rc = matrix_of_gpu(c, e, 0, a, err)))
 		return rc;
-	const bool whole = einsum_view_result(e, &v); /* the product goes where it belongs */
-	from = a->made.buf ? a->made : *e->op[0].t;
+	const bool is_direct = einsum_view_result(e, &v); /* the product is written to the output */
+	from = a->copy.buf ? a->copy : *e->op[0].t;
 	if (e->n_in > 1) {
 		if ((rc = matrix_of_gpu(c, e, 1, b, err)) ||
-		    (!whole && (rc = new_scratch(c, e, counts, 3, &product, err))) ||
-		    (rc = einsum_gpu_multiply(c, e, a, b, gpu_address(whole ? out : &product),
+		    (!is_direct && (rc = new_scratch(c, e, counts, 3, &product, err))) ||
+		    (rc = einsum_gpu_multiply(c, e, a, b, gpu_address(is_direct ? out : &product),
 					      err)) ||
-		    whole)
+		    is_direct)
 			return rc;
 		from = product;
 	}
@@ -99,8 +99,8 @@ static int einsum_gpu_run(struct kernel_call *c, struct mu_err *err)
 
 	if (!rc)
 		rc = einsum_gpu_output(c, &e, &a, &b, err);
-	mu_tensor_unref(&a.made);
-	mu_tensor_unref(&b.made);
+	mu_tensor_unref(&a.copy);
+	mu_tensor_unref(&b.copy);
 	return rc;
 }
 

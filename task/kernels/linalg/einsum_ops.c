@@ -7,14 +7,14 @@
 #include "task/kernels/linalg/einsum.h"
 
 struct matrix {
-	struct mu_tensor made; /* where it had to be transposed or summed */
+	struct mu_tensor copy; /* if the operand has to be transposed or summed */
 	const void *data;
 	bool trans;
 };
 
-/* A dense tensor of so many elements, however many dimensions they have. */
-static int flat_tensor(const struct einsum *e, const int64_t *counts, int n, struct mu_tensor *t,
-		       struct mu_err *err)
+/* Allocates a dense tensor with the n dimensions `counts`. */
+static int new_dense(const struct einsum *e, const int64_t *counts, int n, struct mu_tensor *t,
+		     struct mu_err *err)
 {
 	struct mu_shape s;
 
@@ -50,26 +50,26 @@ static int matrix_of(const struct einsum *e, unsigned i, struct matrix *m, struc
 	m->trans = s.trans;
 	if (s.ready)
 		return 0;
-	struct mu_tensor *to = s.sums ? &transposed : &m->made;
-	MU_RETURN_IF_ERROR(flat_tensor(e, s.count, 4, to, err));
+	struct mu_tensor *to = s.sums ? &transposed : &m->copy;
+	MU_RETURN_IF_ERROR(new_dense(e, s.count, 4, to, err));
 	if (to->shape.count)
 		view_read(e->type, to->data, t->data, &s.v);
 	if (s.sums)
-		MU_RETURN_IF_ERROR(flat_tensor(e, s.count, 3, &m->made, err));
-	m->data = m->made.data;
+		MU_RETURN_IF_ERROR(new_dense(e, s.count, 3, &m->copy, err));
+	m->data = m->copy.data;
 	if (s.sums)
-		einsum_sum_rows(e->type, &m->made, transposed.data, s.count[3]);
+		einsum_sum_rows(e->type, &m->copy, transposed.data, s.count[3]);
 	return 0;
 }
 
-/* ---- the product, and the result ---- */
+/* ---- product and output ---- */
 
 /* to[batch, rows, columns] = a * b. */
 static void einsum_multiply(struct kernel_call *c, const struct einsum *e, const struct matrix *a,
 			    const struct matrix *b, void *to)
 {
-	struct product p = {.m = e->op[0].own.count,
-			    .n = e->op[1].own.count,
+	struct product p = {.m = e->op[0].outer.count,
+			    .n = e->op[1].outer.count,
 			    .k = e->inner.count,
 			    .trans_a = a->trans,
 			    .trans_b = b->trans};
@@ -80,7 +80,7 @@ static void einsum_multiply(struct kernel_call *c, const struct einsum *e, const
 static int einsum_output(struct kernel_call *c, const struct einsum *e, struct matrix *a,
 			 struct matrix *b, struct mu_err *err)
 {
-	const int64_t counts[] = {e->batch.count, e->op[0].own.count, e->op[1].own.count};
+	const int64_t counts[] = {e->batch.count, e->op[0].outer.count, e->op[1].outer.count};
 	MU_AUTO_TENSOR product = {0};
 	struct mu_tensor *out;
 	struct view v;
@@ -88,14 +88,14 @@ static int einsum_output(struct kernel_call *c, const struct einsum *e, struct m
 
 	if (rc || !e->shape.count || (rc = matrix_of(e, 0, a, err)))
 		return rc;
-	const bool whole = einsum_view_result(e, &v); /* the product goes where it belongs */
+	const bool is_direct = einsum_view_result(e, &v); /* the product is written to the output */
 	const void *from = a->data;
 	if (e->n_in > 1) {
 		if ((rc = matrix_of(e, 1, b, err)) ||
-		    (!whole && (rc = flat_tensor(e, counts, 3, &product, err))))
+		    (!is_direct && (rc = new_dense(e, counts, 3, &product, err))))
 			return rc;
-		einsum_multiply(c, e, a, b, whole ? out->data : product.data);
-		if (whole)
+		einsum_multiply(c, e, a, b, is_direct ? out->data : product.data);
+		if (is_direct)
 			return 0;
 		from = product.data;
 	}
@@ -113,14 +113,14 @@ static int einsum_run(struct kernel_call *c, struct mu_err *err)
 
 	if (!rc)
 		rc = product_check(c->node->op, e.type,
-				   &(struct product){.m = e.op[0].own.count,
-						     .n = e.op[1].own.count,
+				   &(struct product){.m = e.op[0].outer.count,
+						     .n = e.op[1].outer.count,
 						     .k = e.inner.count},
 				   err);
 	if (!rc)
 		rc = einsum_output(c, &e, &a, &b, err);
-	mu_tensor_unref(&a.made);
-	mu_tensor_unref(&b.made);
+	mu_tensor_unref(&a.copy);
+	mu_tensor_unref(&b.copy);
 	return rc;
 }
 

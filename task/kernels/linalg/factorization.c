@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weighted alternating least squares: the equations of a block of rows, and single elements of a
+/* Weighted alternating least squares: the equations of a block of rows, and selected elements of a
  * matrix product. */
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/kernel_table.h"
@@ -73,23 +73,26 @@ struct wals_block {
 
 static int wals_check_weights(const struct wals_block *w, int64_t entries, struct mu_err *err)
 {
-	int64_t each = w->entry_weights->shape.count;
-	int64_t input = w->input_weights->shape.count, factor = w->factor_weights->shape.count;
+	int64_t n_entry_weights = w->entry_weights->shape.count;
+	int64_t n_input_weights = w->input_weights->shape.count,
+		n_factor_weights = w->factor_weights->shape.count;
 
-	if (each ? input || factor : !input || !factor)
+	if (n_entry_weights ? n_input_weights || n_factor_weights
+			    : !n_input_weights || !n_factor_weights)
 		return mu_invalid(
 		    err, "To specify the weights for observed entries, either (1) entry_weights "
 			 "must be set or (2) input_weights and factor_weights must be set, but not "
 			 "both.");
-	if (each && each != entries)
+	if (n_entry_weights && n_entry_weights != entries)
 		return mu_invalid(err, "entry_weights has %lld elements, not one for each of %lld",
-				  (long long)each, (long long)entries);
-	if (!each && (input < w->size || factor < w->factors->shape.dim[0]))
+				  (long long)n_entry_weights, (long long)entries);
+	if (!n_entry_weights &&
+	    (n_input_weights < w->size || n_factor_weights < w->factors->shape.dim[0]))
 		return mu_invalid(err,
 				  "%lld input_weights and %lld factor_weights are too few for "
 				  "%lld rows and %lld factors",
-				  (long long)input, (long long)factor, (long long)w->size,
-				  (long long)w->factors->shape.dim[0]);
+				  (long long)n_input_weights, (long long)n_factor_weights,
+				  (long long)w->size, (long long)w->factors->shape.dim[0]);
 	return 0;
 }
 
@@ -111,9 +114,9 @@ static int wals_add_entry(const struct wals_block *w, int64_t i, struct mu_err *
 	    w->entry_weights->shape.count
 		? MU_DATA(float, w->entry_weights)[i]
 		: MU_DATA(float, w->input_weights)[row] * MU_DATA(float, w->factor_weights)[column];
-	float share = w->values[i] * (w->unobserved + weight);
+	float weighted_value = w->values[i] * (w->unobserved + weight);
 	for (int64_t a = 0; a < k; a++) {
-		w->rhs[row * k + a] += share * factor[a];
+		w->rhs[row * k + a] += weighted_value * factor[a];
 		for (int64_t b = 0; b < k; b++)
 			w->lhs[(row * k + a) * k + b] += weight * factor[a] * factor[b];
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OpenBLAS exports LAPACK by its Fortran names: arguments are pointers, and the lengths of strings
- * follow them.  LAPACKE would be another library. */
+ * follow them.  LAPACKE would be another dependency. */
 #include "task/kernels/linalg/lapack.h"
 
 #include <cblas.h>
@@ -60,22 +60,22 @@ static int max(int a, int b)
 	return a > b ? a : b;
 }
 
-/* ---- working memory ---- */
+/* ---- workspace ---- */
 
-/* A routine is called twice: with lengths of -1, to which it answers in the first elements, then
- * with memory of these lengths. */
+/* A routine is called twice.  The first call, with lengths of -1, writes the required lengths to
+ * the first elements.  The second call gets memory of these lengths. */
 struct work {
 	double *numbers, *reals;
 	int *integers;
 	int n, n_reals, n_integers;
-	double reals_min; /* for routines that do not answer for these */
+	double reals_min; /* for routines that do not report these lengths */
 	int integers_min;
 	int calls;
 	double number[2], real;
 	int integer;
 };
 
-/* Memory of the lengths that the routine asked for; false: none, or more than LAPACK can count. */
+/* Allocates the required lengths.  False without memory or if LAPACK cannot count a length. */
 static bool work_allocate(bool z, struct work *w)
 {
 	double n = *w->numbers, n_reals = *w->reals > w->reals_min ? *w->reals : w->reals_min;
@@ -232,9 +232,9 @@ int lapack_gees(int n, void *a, void *q)
 int lapack_gesdd(bool z, char job, int m, int n, void *a, double *s, void *u, void *vh)
 {
 	int info = 0, rows = max(1, m), vh_rows = max(1, job == 'S' ? lapack_min(m, n) : n);
-	double low = lapack_min(m, n), high = max(m, n);
-	/* the length of reals as the manual of zgesdd has it, for every job */
-	struct work w = {.reals_min = z ? low * (7 + 5 * low + 2 * high) : 0,
+	double min_mn = lapack_min(m, n), max_mn = max(m, n);
+	/* the length of reals in the manual of zgesdd, sufficient for every job */
+	struct work w = {.reals_min = z ? min_mn * (7 + 5 * min_mn + 2 * max_mn) : 0,
 			 .integers_min = 8 * lapack_min(m, n)};
 
 	while (work_next(z, &w, &info))

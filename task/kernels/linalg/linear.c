@@ -8,12 +8,12 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/linalg/matrices.h"
 
-static int64_t area(const struct matrices *m)
+static int64_t n_elements(const struct matrices *m)
 {
 	return (int64_t)m->rows * m->cols;
 }
 
-/* Doubles in n of the matrix's numbers. */
+/* The number of doubles in n elements of the matrix. */
 static int64_t doubles(const struct matrices *m, int64_t n)
 {
 	return m->is_complex ? 2 * n : n;
@@ -29,21 +29,21 @@ static int out_like(struct kernel_call *c, struct matrix_job *j, const struct ma
 
 static int cholesky_one(const struct matrix_job *j, int64_t k, double *work)
 {
-	int64_t all = area(&j->a);
+	int64_t elements = n_elements(&j->a);
 	int n = j->a.rows;
 
 	matrices_get(&j->a, k, BY_COLUMNS, work);
-	bool finite = matrices_finite(j->a.is_complex, all, work);
+	bool finite = matrices_finite(j->a.is_complex, elements, work);
 	int rc = lapack_potrf(j->a.is_complex, n, work);
 
 	if (rc && finite && j->singular_error)
 		return rc;
 	if (rc)
-		for (int64_t i = 0; i < doubles(&j->a, all); i++)
+		for (int64_t i = 0; i < doubles(&j->a, elements); i++)
 			work[i] = NAN;
 	else
 		matrices_keep_lower(j->a.is_complex, n, work);
-	matrices_put(j->out[0], k * all, BY_COLUMNS, n, n, work);
+	matrices_put(j->out[0], k * elements, BY_COLUMNS, n, n, work);
 	return 0;
 }
 
@@ -53,7 +53,7 @@ static int cholesky(struct kernel_call *c, struct mu_err *err)
 
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	MU_RETURN_IF_ERROR(out_like(c, &j, &j.a, err));
-	j.lwork = area(&j.a);
+	j.lwork = n_elements(&j.a);
 	return matrices_run(
 	    c, &j, "Cholesky decomposition was not successful. The input might not be valid.", err);
 }
@@ -63,8 +63,8 @@ static int cholesky(struct kernel_call *c, struct mu_err *err)
 static int cholesky_grad_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows;
-	int64_t all = area(&j->a);
-	double *l = work, *g = l + all, *p = g + all;
+	int64_t elements = n_elements(&j->a);
+	double *l = work, *g = l + elements, *p = g + elements;
 
 	matrices_get(&j->a, k, BY_COLUMNS, l);
 	matrices_get(&j->b, k, BY_COLUMNS, g);
@@ -79,7 +79,7 @@ static int cholesky_grad_one(const struct matrix_job *j, int64_t k, double *work
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t m = 0; m < n; m++)
 			g[i * n + m] = (p[i * n + m] + p[m * n + i]) / 2;
-	matrices_put(j->out[0], k * all, BY_COLUMNS, n, n, g);
+	matrices_put(j->out[0], k * elements, BY_COLUMNS, n, n, g);
 	return 0;
 }
 
@@ -94,13 +94,13 @@ static int cholesky_grad(struct kernel_call *c, struct mu_err *err)
 		return mu_invalid(err, "CholeskyGrad wants reals of one shape, not %s %s and %s",
 				  mu_dtype_name(j.a.t->dtype), mu_shape_str(&j.a.t->shape),
 				  mu_shape_str(&j.b.t->shape));
-	j.lwork = 2 * area(&j.a);
+	j.lwork = 2 * n_elements(&j.a);
 	return matrices_run(c, &j, "", err);
 }
 
 /* ---- LU ---- */
 
-/* Matrix k into `a`, decomposed; false: it is not invertible. */
+/* Decomposes matrix k into `a` and `pivots`.  False if it is not invertible. */
 static bool decompose(const struct matrix_job *j, int64_t k, double *a, int *pivots)
 {
 	int n = j->a.rows;
@@ -114,31 +114,31 @@ static bool decompose(const struct matrix_job *j, int64_t k, double *a, int *piv
 	return true;
 }
 
-/* j->b without a tensor: the identity */
+/* Without a tensor in j->b, the right-hand side is the identity. */
 static int linear_solve_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int n = j->a.rows, columns = j->b.cols, *pivots;
-	double *a = work, *b = a + 2 * area(&j->a);
+	double *a = work, *b = a + 2 * n_elements(&j->a);
 
-	pivots = (int *)(b + 2 * area(&j->b));
-	if (!area(&j->b))
+	pivots = (int *)(b + 2 * n_elements(&j->b));
+	if (!n_elements(&j->b))
 		return 0;
 	if (!decompose(j, k, a, pivots))
 		return 1;
 	if (j->b.t)
 		matrices_get(&j->b, k, BY_COLUMNS, b);
-	for (int64_t i = 0; !j->b.t && i < area(&j->b); i++)
+	for (int64_t i = 0; !j->b.t && i < n_elements(&j->b); i++)
 		b[doubles(&j->a, i)] = i % (n + 1) == 0;
-	for (int64_t i = 0; !j->b.t && j->a.is_complex && i < area(&j->b); i++)
+	for (int64_t i = 0; !j->b.t && j->a.is_complex && i < n_elements(&j->b); i++)
 		b[2 * i + 1] = 0;
 	lapack_getrs(j->a.is_complex, j->flag ? 'C' : 'N', n, columns, a, pivots, b);
-	matrices_put(j->out[0], k * area(&j->b), BY_COLUMNS, n, columns, b);
+	matrices_put(j->out[0], k * n_elements(&j->b), BY_COLUMNS, n, columns, b);
 	return 0;
 }
 
 static int64_t solve_lwork(const struct matrix_job *j)
 {
-	return area(&j->a) + area(&j->b) + j->a.rows;
+	return n_elements(&j->a) + n_elements(&j->b) + j->a.rows;
 }
 
 static int matrix_solve(struct kernel_call *c, struct mu_err *err)
@@ -166,39 +166,39 @@ static int matrix_inverse(struct kernel_call *c, struct mu_err *err)
 	return matrices_run(c, &j, "Input is not invertible.", err);
 }
 
-/* out[1]: the logarithm of the size apart from the sign */
+/* With out[1], outputs the sign and the logarithm of the magnitude separately. */
 static int determinant_one(const struct matrix_job *j, int64_t k, double *work)
 {
-	int n = j->a.rows, *pivots = (int *)(work + 2 * area(&j->a));
+	int n = j->a.rows, *pivots = (int *)(work + 2 * n_elements(&j->a));
 	double _Complex sign = 1;
-	double log_size = 0;
+	double log_magnitude = 0;
 
 	decompose(j, k, work, pivots);
 	for (int64_t i = 0; i < n; i++) {
 		const double *u = work + doubles(&j->a, i * n + i);
 		double _Complex x = j->a.is_complex ? *(const double _Complex *)u : *u;
-		double size = cabs(x);
+		double magnitude = cabs(x);
 		sign *= pivots[i] == i + 1 ? 1 : -1;
-		sign = size == 0 ? 0 : sign * (x / size);
-		log_size += log(size);
+		sign = magnitude == 0 ? 0 : sign * (x / magnitude);
+		log_magnitude += log(magnitude);
 	}
 	if (j->out[1])
-		matrices_put_real(j->out[1], k, 1, &log_size);
+		matrices_put_real(j->out[1], k, 1, &log_magnitude);
 	else
-		sign *= exp(log_size);
+		sign *= exp(log_magnitude);
 	matrices_put_complex(j->out[0], k, BY_ROWS, 1, 1, &sign);
 	return 0;
 }
 
-static int determinants(struct kernel_call *c, bool apart, struct mu_err *err)
+static int determinants(struct kernel_call *c, bool with_log, struct mu_err *err)
 {
 	struct matrix_job j = {.one = determinant_one};
 
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	MU_RETURN_IF_ERROR(matrices_out(c, 0, j.a.t->dtype, &j.a, 0, NULL, &j.out[0], err));
-	if (apart)
+	if (with_log)
 		MU_RETURN_IF_ERROR(matrices_out(c, 1, j.a.t->dtype, &j.a, 0, NULL, &j.out[1], err));
-	j.lwork = area(&j.a) + j.a.rows;
+	j.lwork = n_elements(&j.a) + j.a.rows;
 	return matrices_run(c, &j, "", err);
 }
 
@@ -224,11 +224,11 @@ static void put_order(struct mu_tensor *out, int64_t at, int n, const int *pivot
 
 static int lu_one(const struct matrix_job *j, int64_t k, double *work)
 {
-	int n = j->a.rows, *pivots = (int *)(work + 2 * area(&j->a));
+	int n = j->a.rows, *pivots = (int *)(work + 2 * n_elements(&j->a));
 
 	if (!decompose(j, k, work, pivots))
 		return 1;
-	matrices_put(j->out[0], k * area(&j->a), BY_COLUMNS, n, n, work);
+	matrices_put(j->out[0], k * n_elements(&j->a), BY_COLUMNS, n, n, work);
 	put_order(j->out[1], k * n, n, pivots, pivots + n);
 	return 0;
 }
@@ -241,7 +241,7 @@ static int lu(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
 	MU_RETURN_IF_ERROR(out_like(c, &j, &j.a, err));
 	MU_RETURN_IF_ERROR(matrices_out(c, 1, t, &j.a, 1, &(int64_t){j.a.rows}, &j.out[1], err));
-	j.lwork = area(&j.a) + j.a.rows;
+	j.lwork = n_elements(&j.a) + j.a.rows;
 	return matrices_run(c, &j, "Input is not invertible.", err);
 }
 
@@ -249,56 +249,58 @@ static int lu(struct kernel_call *c, struct mu_err *err)
 
 struct least_squares {
 	struct matrix_job j;
-	double more; /* on the diagonal */
+	double l2_regularizer; /* added to the diagonal */
 };
 
-/* By the normal equations: of a matrix that is wider than high, of the smallest of its solutions.
- */
-static int fast_one(const struct matrix_job *j, int64_t k, double *work)
+/* Uses the normal equations.  For a matrix with fewer rows than columns, the solution of smallest
+ * norm. */
+static int least_squares_cholesky(const struct matrix_job *j, int64_t k, double *work)
 {
 	bool z = j->a.is_complex, wide = j->a.rows < j->a.cols;
-	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, low = wide ? m : n;
-	int64_t square = (int64_t)low * low;
-	double *a = work, *s = a + 2 * area(&j->a), *b = s + 2 * square, *x = b + 2 * area(&j->b);
+	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, order = wide ? m : n;
+	int64_t square = (int64_t)order * order;
+	double *a = work, *s = a + 2 * n_elements(&j->a), *b = s + 2 * square,
+	       *x = b + 2 * n_elements(&j->b);
 	double *y = wide ? b : x;
 
 	matrices_get(&j->a, k, BY_COLUMNS, a);
 	matrices_get(&j->b, k, BY_COLUMNS, b);
-	lapack_gemm(z, wide ? 'N' : 'C', wide ? 'C' : 'N', low, low, wide ? n : m, a, a, s);
-	for (int64_t i = 0; i < low; i++)
-		s[doubles(&j->a, i * low + i)] += ((const struct least_squares *)j)->more;
-	if (lapack_potrf(z, low, s))
+	lapack_gemm(z, wide ? 'N' : 'C', wide ? 'C' : 'N', order, order, wide ? n : m, a, a, s);
+	for (int64_t i = 0; i < order; i++)
+		s[doubles(&j->a, i * order + i)] +=
+		    ((const struct least_squares *)j)->l2_regularizer;
+	if (lapack_potrf(z, order, s))
 		return 1;
 	if (!wide)
 		lapack_gemm(z, 'C', 'N', n, columns, m, a, b, x);
-	lapack_trsm(z, 'L', 'L', 'N', low, columns, s, y);
-	lapack_trsm(z, 'L', 'L', 'C', low, columns, s, y);
+	lapack_trsm(z, 'L', 'L', 'N', order, columns, s, y);
+	lapack_trsm(z, 'L', 'L', 'C', order, columns, s, y);
 	if (wide)
 		lapack_gemm(z, 'C', 'N', n, columns, m, a, y, x);
 	matrices_put(j->out[0], k * n * columns, BY_COLUMNS, n, columns, x);
 	return 0;
 }
 
-/* Uses singular values and omits negligible ones: the solution of smallest norm. */
-static int slow_one(const struct matrix_job *j, int64_t k, double *work)
+/* Uses singular values and omits negligible ones.  The solution of smallest norm. */
+static int least_squares_svd(const struct matrix_job *j, int64_t k, double *work)
 {
-	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, high = m > n ? m : n;
-	bool narrow = j->a.t->dtype == MU_FLOAT || j->a.t->dtype == MU_COMPLEX64;
-	double *a = work, *b = a + 2 * area(&j->a), *x = b + 2 * (int64_t)high * columns;
+	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, max_mn = m > n ? m : n;
+	bool is_single = j->a.t->dtype == MU_FLOAT || j->a.t->dtype == MU_COMPLEX64;
+	double *a = work, *b = a + 2 * n_elements(&j->a), *x = b + 2 * (int64_t)max_mn * columns;
 
-	if (columns == 0) /* LAPACK's zgelsd does not return */
+	if (columns == 0) /* zgelsd of LAPACK would not return */
 		return 0;
 	matrices_get(&j->a, k, BY_COLUMNS, a);
 	matrices_get(&j->b, k, BY_COLUMNS, x);
-	if (!matrices_finite(j->a.is_complex, area(&j->a), a))
+	if (!matrices_finite(j->a.is_complex, n_elements(&j->a), a))
 		return 1;
-	for (int64_t c = 0; c < columns; c++) /* from m rows to as many as the longer side has */
-		memcpy(b + doubles(&j->a, c * high), x + doubles(&j->a, c * m),
+	for (int64_t c = 0; c < columns; c++) /* from m rows to max_mn rows */
+		memcpy(b + doubles(&j->a, c * max_mn), x + doubles(&j->a, c * m),
 		       (size_t)doubles(&j->a, m) * sizeof *b);
 	MU_RETURN_IF_ERROR(lapack_gelsd(j->a.is_complex, m, n, columns, a, b,
-					high * (narrow ? 0x1p-23 : 0x1p-52)));
+					max_mn * (is_single ? 0x1p-23 : 0x1p-52)));
 	for (int64_t c = 0; c < columns; c++)
-		memcpy(x + doubles(&j->a, c * n), b + doubles(&j->a, c * high),
+		memcpy(x + doubles(&j->a, c * n), b + doubles(&j->a, c * max_mn),
 		       (size_t)doubles(&j->a, n) * sizeof *b);
 	matrices_put(j->out[0], k * n * columns, BY_COLUMNS, n, columns, x);
 	return 0;
@@ -307,21 +309,21 @@ static int slow_one(const struct matrix_job *j, int64_t k, double *work)
 static int least_squares(struct kernel_call *c, struct mu_err *err)
 {
 	bool fast = args_attr_bool(c->node, "fast", true);
-	struct least_squares l = {.j = {.one = fast ? fast_one : slow_one}};
+	struct least_squares l = {.j = {.one = fast ? least_squares_cholesky : least_squares_svd}};
 	struct matrix_job *j = &l.j;
 
 	MU_RETURN_IF_ERROR(matrices_system_in(c, &j->a, &j->b, err));
-	const struct mu_tensor *more = kernel_in(c, 2);
-	if (more->shape.rank)
+	const struct mu_tensor *regularizer = kernel_in(c, 2);
+	if (regularizer->shape.rank)
 		return mu_invalid(err, "l2_regularizer must be scalar, got shape %s",
-				  mu_shape_str(&more->shape));
-	l.more = *MU_DATA(double, more);
-	if (!(l.more >= 0))
+				  mu_shape_str(&regularizer->shape));
+	l.l2_regularizer = *MU_DATA(double, regularizer);
+	if (!(l.l2_regularizer >= 0))
 		return mu_invalid(err, "l2_regularizer must be >= 0.");
-	int64_t m = j->a.rows, n = j->a.cols, columns = j->b.cols, low = m < n ? m : n;
+	int64_t m = j->a.rows, n = j->a.cols, columns = j->b.cols, order = m < n ? m : n;
 	MU_RETURN_IF_ERROR(
 	    matrices_out(c, 0, j->a.t->dtype, &j->a, 2, (int64_t[]){n, columns}, &j->out[0], err));
-	j->lwork = m * n + low * low + 2 * (m > n ? m : n) * columns;
+	j->lwork = m * n + order * order + 2 * (m > n ? m : n) * columns;
 	return matrices_run(c, j,
 			    "Input matrix was rank deficient or ill-conditioned. Try setting "
 			    "fast=False or provide a larger l2_regularizer > 0.",

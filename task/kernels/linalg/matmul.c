@@ -46,7 +46,7 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* A hint that many elements are zero changes nothing: dense products are faster. */
+/* Ignores the hint that many elements are zero: dense products are faster. */
 static int sparse_matmul(struct kernel_call *c, struct mu_err *err)
 {
 	static const char name[] = "ab";
@@ -67,7 +67,7 @@ static int sparse_matmul(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Everything but the last two dimensions. */
+/* The dimensions of a batch, all but the last two. */
 static int matmul_batch_of(const struct mu_shape *s, struct mu_shape *out, struct mu_err *err)
 {
 	return mu_shape_set(out, s->rank - 2, s->dim, err);
@@ -202,7 +202,7 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 		return args_no_kernel(c, a->dtype, err);
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, a->dtype, &shape, &out, err));
 	struct mu_tensor *to = out;
-	if (!mu_shape_eq(&product_shape, &shape)) { /* the bias is the larger one */
+	if (!mu_shape_eq(&product_shape, &shape)) { /* the bias has the larger shape */
 		MU_RETURN_IF_ERROR(mu_tensor_new(&product_only, a->dtype, &product_shape, err));
 		to = &product_only;
 	}

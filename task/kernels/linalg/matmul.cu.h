@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products without cuBLAS: a thread computes one element.  Sums are in the compute type. */
+/* Matrix products without cuBLAS: one thread per element.  Sums are in the compute type. */
 #include "task/kernels/engine/cuda/index.h"
 
 #define MATMUL_KERNEL(t)                                                                           \

@@ -28,19 +28,19 @@ int gpu_matmul(struct gpu *g, enum mu_dtype t, const struct product *p, uint64_t
 		batch *= args.by.dim[d];
 	args.count = batch * p->m * p->n;
 	if (args.by.rank <= 1) { /* one stride for the whole batch */
-		const struct gpu_product how = {.type = t,
-						.trans_a = p->trans_a,
-						.trans_b = p->trans_b,
-						.m = p->m,
-						.n = p->n,
-						.k = p->k,
-						.out = out,
-						.a = a,
-						.b = b,
-						.batch = batch,
-						.a_stride = args.by.stride[0][0] * p->m * p->k,
-						.b_stride = args.by.stride[1][0] * p->k * p->n};
-		rc = gpu_product(g, &how, &done, err);
+		const struct gpu_product request = {.type = t,
+						    .trans_a = p->trans_a,
+						    .trans_b = p->trans_b,
+						    .m = p->m,
+						    .n = p->n,
+						    .k = p->k,
+						    .out = out,
+						    .a = a,
+						    .b = b,
+						    .batch = batch,
+						    .a_stride = args.by.stride[0][0] * p->m * p->k,
+						    .b_stride = args.by.stride[1][0] * p->k * p->n};
+		rc = gpu_product(g, &request, &done, err);
 	}
 	return rc || done ? rc : gpu_run_type(g, "matmul", t, args.count, &args, err);
 }
@@ -105,9 +105,9 @@ static int fused_matmul_gpu(struct kernel_call *c, struct mu_err *err)
 	return gpu_run_type(kernel_gpu(c), names[f->activation], t, activation.n, &activation, err);
 }
 
-#define ROW(name, fn, before, attr)                                                                \
+#define ROW(name, fn, prep, attr)                                                                  \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = before}, .type_attr = attr, .types = GPU_FLT     \
+		.k = {name, .run = fn, .prepare = prep}, .type_attr = attr, .types = GPU_FLT       \
 	}
 static const struct device_kernel rows[] = {
     ROW("MatMul", matmul_gpu, NULL, "T"),

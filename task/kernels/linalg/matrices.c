@@ -67,8 +67,8 @@ int matrices_out(struct kernel_call *c, unsigned i, enum mu_dtype t, const struc
 enum { BLOCK_ROWS = 8, BLOCK_COLUMNS = 64 };
 
 /* Copies a matrix of a tensor to doubles by columns, or back, through blocks that stay in the
- * nearest cache. */
-static void copy_columns(bool get, enum mu_dtype t, char *tensor, int rows, int cols,
+ * first-level cache. */
+static void copy_columns(bool from_tensor, enum mu_dtype t, char *tensor, int rows, int cols,
 			 double *columns)
 {
 	const int parts = mu_dtype_is_complex(t) ? 2 : 1;
@@ -80,19 +80,19 @@ static void copy_columns(bool get, enum mu_dtype t, char *tensor, int rows, int 
 			    n = mu_min(BLOCK_COLUMNS, cols - col);
 			char *at = tensor + (size_t)((int64_t)row * cols + col) * mu_dtype_size(t);
 			size_t line = (size_t)cols * mu_dtype_size(t);
-			for (int i = 0; get && i < m; i++)
+			for (int i = 0; from_tensor && i < m; i++)
 				convert(MU_DOUBLE, block[i], mu_dtype_part(t),
 					at + (size_t)i * line, parts * n);
 			for (int j = 0; j < n * parts; j++) {
 				int64_t first = (int64_t)(col + j / parts) * rows + row;
 				double *column = columns + first * parts + j % parts;
 				for (int i = 0; i < m; i++)
-					if (get)
+					if (from_tensor)
 						column[i * parts] = block[i][j];
 					else
 						block[i][j] = column[i * parts];
 			}
-			for (int i = 0; !get && i < m; i++)
+			for (int i = 0; !from_tensor && i < m; i++)
 				convert(mu_dtype_part(t), at + (size_t)i * line, MU_DOUBLE,
 					block[i], parts * n);
 		}
@@ -101,11 +101,12 @@ static void copy_columns(bool get, enum mu_dtype t, char *tensor, int rows, int 
 void matrices_get(const struct matrices *m, int64_t k, enum order order, void *to)
 {
 	enum mu_dtype t = m->t->dtype;
-	int64_t all = (int64_t)m->rows * m->cols;
-	char *from = (char *)m->t->data + (size_t)(k * all) * mu_dtype_size(t);
+	int64_t elements = (int64_t)m->rows * m->cols;
+	char *from = (char *)m->t->data + (size_t)(k * elements) * mu_dtype_size(t);
 
 	if (order == BY_ROWS)
-		convert(MU_DOUBLE, to, mu_dtype_part(t), from, m->is_complex ? 2 * all : all);
+		convert(MU_DOUBLE, to, mu_dtype_part(t), from,
+			m->is_complex ? 2 * elements : elements);
 	else
 		copy_columns(true, t, from, m->rows, m->cols, to);
 }
@@ -114,12 +115,12 @@ void matrices_put(struct mu_tensor *out, int64_t at, enum order order, int rows,
 		  const void *from)
 {
 	enum mu_dtype t = out->dtype;
-	int64_t all = (int64_t)rows * cols;
+	int64_t elements = (int64_t)rows * cols;
 	char *to = (char *)out->data + (size_t)at * mu_dtype_size(t);
 
 	if (order == BY_ROWS)
 		convert(mu_dtype_part(t), to, MU_DOUBLE, from,
-			mu_dtype_is_complex(t) ? 2 * all : all);
+			mu_dtype_is_complex(t) ? 2 * elements : elements);
 	else
 		copy_columns(false, t, to, rows, cols, (double *)from);
 }
@@ -188,9 +189,10 @@ static void matrices_part(void *arg, int64_t from, int64_t to)
 	free(work);
 }
 
-int matrices_run(struct kernel_call *c, struct matrix_job *j, const char *why, struct mu_err *err)
+int matrices_run(struct kernel_call *c, struct matrix_job *j, const char *message,
+		 struct mu_err *err)
 {
-	/* as many as make it worth another thread */
+	/* the number of matrices that justifies another thread */
 	int64_t work = (int64_t)j->a.rows * j->a.cols + 1, grain = 20000 / work + 1;
 
 	if (j->out[0]->shape.count)
@@ -198,7 +200,7 @@ int matrices_run(struct kernel_call *c, struct matrix_job *j, const char *why, s
 	if (j->no_memory)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a matrix of shape %s",
 			       mu_shape_str(&j->a.t->shape));
-	return j->failed ? mu_invalid(err, "%s", why) : 0;
+	return j->failed ? mu_invalid(err, "%s", message) : 0;
 }
 
 bool matrices_error_attr(const struct kernel_call *c)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Qr.  The signs of LAPACK are those of TensorFlow: a reflected column ends up with the sign
- * opposite to its first element's. */
+/* Qr.  LAPACK chooses the same signs as TensorFlow: a reflected column gets the sign opposite to
+ * that of its first element. */
 #include <string.h>
 
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/linalg/matrices.h"
 
-/* flag: all columns of q, and so all rows of r */
+/* flag: full_matrices, i.e. all columns of q and all rows of r */
 static int qr_one(const struct matrix_job *j, int64_t k, double *work)
 {
 	int m = j->a.rows, n = j->a.cols, columns = j->flag || m < n ? m : n;
@@ -17,10 +17,10 @@ static int qr_one(const struct matrix_job *j, int64_t k, double *work)
 	MU_RETURN_IF_ERROR(lapack_qr(j->a.is_complex, m, n, a, columns, q));
 	matrices_put(j->out[0], k * m * columns, BY_COLUMNS, m, columns, q);
 	for (int64_t i = 0; i < n; i++) { /* r: `columns` rows of a, zeros below the diagonal */
-		int64_t high = i + 1 < columns ? i + 1 : columns;
+		int64_t n_copied = i + 1 < columns ? i + 1 : columns;
 		char *to = a + (size_t)(i * columns) * size;
-		memmove(to, a + (size_t)(i * m) * size, (size_t)high * size);
-		memset(to + (size_t)high * size, 0, (size_t)(columns - high) * size);
+		memmove(to, a + (size_t)(i * m) * size, (size_t)n_copied * size);
+		memset(to + (size_t)n_copied * size, 0, (size_t)(columns - n_copied) * size);
 	}
 	matrices_put(j->out[1], k * columns * n, BY_COLUMNS, columns, n, a);
 	return 0;

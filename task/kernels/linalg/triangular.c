@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Triangular systems.  The other triangle of a matrix is not read; a zero on the diagonal makes
- * infinities, as it does in TensorFlow. */
+/* Triangular systems.  The other triangle of a matrix is not read; a zero on the diagonal yields
+ * infinities, as in TensorFlow. */
 #include <complex.h>
 
 #include "task/kernels/engine/broadcast.h"
@@ -10,14 +10,14 @@
 typedef double _Complex number;
 
 struct triangles {
-	struct matrix_job j; /* a is the right sides, so that there are as many as results */
+	struct matrix_job j; /* a: the right-hand sides; a.n: the number of results */
 	struct matrices matrix;
-	struct view of_matrix, of_right; /* which matrix and right side a result has */
-	bool lower, banded;              /* banded: a matrix is its diagonals, a row each */
+	struct view matrix_view, right_view; /* map a result to its matrix and right-hand side */
+	bool lower, banded;                  /* banded: each row of the input is a diagonal */
 };
 
-/* One right side at a time: row i of the bands has, for each row of the matrix, the element on
- * that diagonal. */
+/* Solves for one right-hand side.  A row of `bands` is a diagonal; its element i is in row i of the
+ * matrix. */
 static void solve_banded(const struct triangles *w, const number *bands, number *b)
 {
 	int64_t n = w->matrix.cols, rows = w->matrix.rows;
@@ -42,8 +42,8 @@ static int banded_one(const struct matrix_job *j, int64_t k, double *work)
 	int n = j->a.rows, columns = j->a.cols;
 	number *bands = (number *)work, *b = bands + (int64_t)w->matrix.rows * n;
 
-	matrices_get_complex(&w->matrix, broadcast_offset(&w->of_matrix, k), BY_ROWS, bands);
-	matrices_get_complex(&j->a, broadcast_offset(&w->of_right, k), BY_COLUMNS, b);
+	matrices_get_complex(&w->matrix, broadcast_offset(&w->matrix_view, k), BY_ROWS, bands);
+	matrices_get_complex(&j->a, broadcast_offset(&w->right_view, k), BY_COLUMNS, b);
 	for (int64_t i = 0; i < columns; i++)
 		solve_banded(w, bands, b + i * n);
 	matrices_put_complex(j->out[0], k * n * columns, BY_COLUMNS, n, columns, b);
@@ -56,13 +56,13 @@ static int triangle_one(const struct matrix_job *j, int64_t k, double *work)
 	int n = j->a.rows, columns = j->a.cols;
 	double *b = work + 2 * (int64_t)n * n;
 
-	matrices_get(&w->matrix, broadcast_offset(&w->of_matrix, k), BY_COLUMNS, work);
+	matrices_get(&w->matrix, broadcast_offset(&w->matrix_view, k), BY_COLUMNS, work);
 	for (int64_t i = 0; i < n && j->singular_error; i++) {
 		const double *pivot = work + i * (n + 1) * (j->a.is_complex ? 2 : 1);
 		if (pivot[0] == 0 && (!j->a.is_complex || pivot[1] == 0))
 			return 1;
 	}
-	matrices_get(&j->a, broadcast_offset(&w->of_right, k), BY_COLUMNS, b);
+	matrices_get(&j->a, broadcast_offset(&w->right_view, k), BY_COLUMNS, b);
 	lapack_trsm(j->a.is_complex, 'L', w->lower ? 'L' : 'U', j->flag ? 'C' : 'N', n, columns,
 		    work, b);
 	matrices_put(j->out[0], k * n * columns, BY_COLUMNS, n, columns, b);
@@ -93,20 +93,20 @@ static int triangular_solve_banded(struct kernel_call *c, bool banded, struct mu
 			      .j = {.one = banded ? banded_one : triangle_one,
 				    .flag = args_attr_bool(c->node, "adjoint", false),
 				    .singular_error = matrices_error_attr(c)}};
-	struct mu_shape of_a, of_b, shape;
+	struct mu_shape batch_a, batch_b, shape;
 	struct matrix_job *j = &w.j;
 
 	MU_RETURN_IF_ERROR(matrices_or_bands_in(c, &w, err));
 	MU_RETURN_IF_ERROR(matrices_in(c, 1, &j->a, err));
-	MU_RETURN_IF_ERROR(batch_of(&w.matrix, &of_a, err));
-	MU_RETURN_IF_ERROR(batch_of(&j->a, &of_b, err));
-	if (w.matrix.cols != j->a.rows || broadcast_shape(&of_a, &of_b, &shape, err))
+	MU_RETURN_IF_ERROR(batch_of(&w.matrix, &batch_a, err));
+	MU_RETURN_IF_ERROR(batch_of(&j->a, &batch_b, err));
+	if (w.matrix.cols != j->a.rows || broadcast_shape(&batch_a, &batch_b, &shape, err))
 		return mu_invalid(err,
 				  "In[0] and In[1] must be batches of as many square matrices and "
 				  "of right sides with as many rows, got %s and %s",
 				  mu_shape_str(&w.matrix.t->shape), mu_shape_str(&j->a.t->shape));
-	broadcast_view(&w.of_matrix, &of_a, &shape);
-	broadcast_view(&w.of_right, &of_b, &shape);
+	broadcast_view(&w.matrix_view, &batch_a, &shape);
+	broadcast_view(&w.right_view, &batch_b, &shape);
 	j->lwork = (int64_t)w.matrix.rows * w.matrix.cols + (int64_t)j->a.rows * j->a.cols;
 	j->a.n = shape.count;
 	MU_RETURN_IF_ERROR(mu_shape_append(&shape, 2, (int64_t[]){j->a.rows, j->a.cols}, err));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Solves and products of tridiagonal matrices, given as three rows: superdiagonal (used from the
+/* Solutions and products of tridiagonal matrices, given as three rows: superdiagonal (used from the
  * first row on), diagonal, and subdiagonal (used from the second row on). The arithmetic is complex
  * for all types. */
 #include <complex.h>
@@ -20,8 +20,8 @@ static void add_row(int64_t n, number f, const number *x, number *y)
 
 struct tridiagonal {
 	int64_t n, columns;
-	number *above, *main, *below;
-	number *second_above; /* the diagonal above `above`, which exchanged rows fill */
+	number *superdiagonal, *main, *subdiagonal;
+	number *second_superdiagonal; /* filled by row exchanges */
 	number *x;
 };
 
@@ -30,14 +30,14 @@ static void exchange(struct tridiagonal *s, int64_t i)
 {
 	number t = s->main[i];
 
-	s->main[i] = s->below[i + 1];
-	s->below[i + 1] = t;
-	t = s->above[i];
-	s->above[i] = s->main[i + 1];
+	s->main[i] = s->subdiagonal[i + 1];
+	s->subdiagonal[i + 1] = t;
+	t = s->superdiagonal[i];
+	s->superdiagonal[i] = s->main[i + 1];
 	s->main[i + 1] = t;
 	if (i + 2 < s->n) {
-		s->second_above[i] = s->above[i + 1];
-		s->above[i + 1] = 0;
+		s->second_superdiagonal[i] = s->superdiagonal[i + 1];
+		s->superdiagonal[i + 1] = 0;
 	}
 	for (int64_t c = 0; c < s->columns; c++) {
 		t = s->x[i * s->columns + c];
@@ -49,20 +49,20 @@ static void exchange(struct tridiagonal *s, int64_t i)
 static void solve(struct tridiagonal *s, bool pivoting)
 {
 	for (int64_t i = 0; i + 1 < s->n; i++) {
-		if (pivoting && cabs(s->below[i + 1]) > cabs(s->main[i]))
+		if (pivoting && cabs(s->subdiagonal[i + 1]) > cabs(s->main[i]))
 			exchange(s, i);
-		number f = s->below[i + 1] / s->main[i];
-		s->main[i + 1] -= f * s->above[i];
+		number f = s->subdiagonal[i + 1] / s->main[i];
+		s->main[i + 1] -= f * s->superdiagonal[i];
 		if (i + 2 < s->n)
-			s->above[i + 1] -= f * s->second_above[i];
+			s->superdiagonal[i + 1] -= f * s->second_superdiagonal[i];
 		add_row(s->columns, -f, s->x + i * s->columns, s->x + (i + 1) * s->columns);
 	}
 	for (int64_t i = s->n; i-- > 0;) {
 		number *row = s->x + i * s->columns;
 		if (i + 1 < s->n)
-			add_row(s->columns, -s->above[i], row + s->columns, row);
+			add_row(s->columns, -s->superdiagonal[i], row + s->columns, row);
 		if (i + 2 < s->n)
-			add_row(s->columns, -s->second_above[i], row + 2 * s->columns, row);
+			add_row(s->columns, -s->second_superdiagonal[i], row + 2 * s->columns, row);
 		for (int64_t c = 0; c < s->columns; c++)
 			row[c] /= s->main[i];
 	}
@@ -78,7 +78,7 @@ static int solve_one(const struct matrix_job *j, int64_t k, double *work)
 
 	matrices_get_complex(&j->a, k, BY_ROWS, d);
 	matrices_get_complex(&j->b, k, BY_ROWS, s.x);
-	memset(s.second_above, 0, (size_t)n * sizeof *s.second_above);
+	memset(s.second_superdiagonal, 0, (size_t)n * sizeof *s.second_superdiagonal);
 	solve(&s, j->flag);
 	for (int64_t i = 0; i < n; i++)
 		singular |= s.main[i] == 0;
@@ -90,7 +90,7 @@ static int solve_one(const struct matrix_job *j, int64_t k, double *work)
 	return 0;
 }
 
-/* The leading dimensions are alike. */
+/* True if the batch dimensions are equal. */
 static bool same_batch(const struct matrices *a, const struct matrices *b)
 {
 	return a->t->shape.rank == b->t->shape.rank &&
@@ -119,25 +119,25 @@ static int tridiagonal_solve(struct kernel_call *c, struct mu_err *err)
 				  mu_shape_str(&j.a.t->shape), mu_shape_str(&j.b.t->shape));
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, j.b.t->dtype, &j.b.t->shape, &j.out[0], err));
 	j.lwork = 4 * (int64_t)j.a.cols + (int64_t)j.b.rows * j.b.cols;
-	const char *why = "The matrix is not invertible.";
+	const char *message = "The matrix is not invertible.";
 	if (j.a.cols == 1)
-		why = "The matrix is not invertible: it is a scalar with value zero.";
+		message = "The matrix is not invertible: it is a scalar with value zero.";
 	else if (!j.flag)
-		why = "The matrix is either not invertible, or requires pivoting. Try setting "
-		      "partial_pivoting = True.";
-	return matrices_run(c, &j, why, err);
+		message = "The matrix is either not invertible, or requires pivoting. Try setting "
+			  "partial_pivoting = True.";
+	return matrices_run(c, &j, message, err);
 }
 
-/* ---- products: each diagonal an input of its own ---- */
+/* ---- TridiagonalMatMul: each diagonal is an input ---- */
 
-struct threefold {
+struct product_job {
 	struct matrix_job j;
 	struct matrices diagonal[3];
 };
 
 static int product_one(const struct matrix_job *j, int64_t k, double *work)
 {
-	const struct threefold *w = (const struct threefold *)j;
+	const struct product_job *w = (const struct product_job *)j;
 	int64_t n = j->a.rows, columns = j->a.cols;
 	number *d = (number *)work, *x = d + 3 * n, *y = x + n * columns;
 
@@ -154,7 +154,7 @@ static int product_one(const struct matrix_job *j, int64_t k, double *work)
 
 static int tridiagonal_product(struct kernel_call *c, struct mu_err *err)
 {
-	struct threefold w = {.j = {.one = product_one}};
+	struct product_job w = {.j = {.one = product_one}};
 
 	MU_RETURN_IF_ERROR(matrices_in(c, 3, &w.j.a, err));
 	for (unsigned i = 0; i < 3; i++) {
