@@ -14,10 +14,11 @@ struct ctc_scores {
 	int64_t time, batch, classes;
 };
 
-/* Inputs 0, reals, and `lengths`.  Lengths reach from 0 to the time that there is. */
-int ctc_scores_in(const struct kernel_call *c, unsigned lengths, enum mu_code misfit,
+/* Reads scores from input 0 and sequence lengths from input `lengths`; the lengths must not exceed
+ * the time steps.  Fails with `code` on a mismatch. */
+int ctc_scores_in(const struct kernel_call *c, unsigned lengths, enum mu_code code,
 		  struct ctc_scores *s, struct mu_err *err);
-/* The logarithms of the softmax of sequence b at moment t. */
+/* Writes the logarithm of the softmax of sequence b at time step t. */
 void ctc_log_softmax(const struct ctc_scores *s, int64_t t, int64_t b, double *to);
 
 /* log(e^a + e^b) */

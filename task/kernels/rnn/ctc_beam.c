@@ -14,15 +14,15 @@
 #include "task/kernels/rnn/ctc.h"
 #include "task/kernels/sparse/sparse.h"
 
-/* Logarithms of the probability of a prefix: in all, ending in the blank, ending in its last label.
- */
+/* Log probabilities of a prefix: of all alignments, of those ending in the blank, of those ending
+ * in its last label. */
 struct log_probs {
 	double total, blank, label;
 };
 static const struct log_probs log_probs_zero = {-INFINITY, -INFINITY, -INFINITY};
 
 struct prefix {
-	struct log_probs previous, current; /* of the time steps; current zero: not in the beam */
+	struct log_probs previous, current; /* at two time steps; current zero: not in the beam */
 	int64_t parent, first_child, next_sibling; /* -1: none */
 	int32_t label;
 };
@@ -73,11 +73,11 @@ static void sift_down(struct beam *b, int64_t i)
 /* Makes room for one more element after the first n. */
 static bool ctc_beam_grow(void **list, int64_t n, int64_t *cap, size_t size)
 {
-	int64_t more = *cap ? *cap * 2 : 256;
-	void *p = n < *cap ? *list : realloc(*list, (size_t)more * size);
+	int64_t new_cap = *cap ? *cap * 2 : 256;
+	void *p = n < *cap ? *list : realloc(*list, (size_t)new_cap * size);
 
 	if (p) {
-		*cap = n < *cap ? *cap : more;
+		*cap = n < *cap ? *cap : new_cap;
 		*list = p;
 	}
 	return p;
@@ -137,8 +137,8 @@ static int64_t add_prefix(struct beam *b, int64_t parent, int32_t label)
 	return b->n_prefixes++;
 }
 
-/* Updates the probabilities of a member that is not extended: the next label is the blank, repeats
- * the last one, or is the last one itself, added to the parent. */
+/* Updates the probabilities of a member for the alignments that end at it: with a blank, a
+ * repetition of its last label, or its last label added to its parent. */
 static void update_member(struct beam *b, struct prefix *t)
 {
 	if (t->parent >= 0) {
@@ -202,7 +202,7 @@ static bool advance_time_step(struct beam *b, int64_t t, int64_t sequence)
 	return true;
 }
 
-/* Leaves the beam at the end of a sequence in the heap. */
+/* Searches one sequence; at the end the heap holds the beam. */
 static bool search_sequence(struct beam *b, int64_t sequence)
 {
 	b->n_prefixes = b->n_heap = 0;
@@ -299,13 +299,13 @@ static int fail_no_memory(struct mu_err *err)
 	return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for the prefixes of the beam");
 }
 
-/* Takes the `top` most probable paths of one sequence. */
-static int take_top_paths(struct beam *b, int64_t sequence, int64_t top, bool merge,
+/* Reads the `top` most probable paths of one sequence and writes their scores. */
+static int read_top_paths(struct beam *b, int64_t sequence, int64_t top, bool merge,
 			  struct results *f, struct mu_tensor *scores, struct mu_err *err)
 {
-	int64_t have = b->n_heap;
+	int64_t n_paths = b->n_heap;
 
-	if (have < top)
+	if (n_paths < top)
 		return mu_invalid(err, "Less leaves in the beam search than requested.");
 	if (!beam_sort(b))
 		return fail_no_memory(err);
@@ -348,7 +348,7 @@ static int beam_search(struct kernel_call *c, struct mu_err *err)
 		MU_RETURN_IF_ERROR(kernel_check_cancelled(c, err));
 		if (!search_sequence(&b, i))
 			return fail_no_memory(err);
-		MU_RETURN_IF_ERROR(take_top_paths(&b, i, top, merge, &f, scores, err));
+		MU_RETURN_IF_ERROR(read_top_paths(&b, i, top, merge, &f, scores, err));
 	}
 	return write_paths(c, &f, top, s.batch, err);
 }

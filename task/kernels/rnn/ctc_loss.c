@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CTCLoss: the negative log probability of the labels over all alignments, and its gradient by the
- * scores. The arithmetic is in double, in logarithms.
+/* CTCLoss: the negative log probability of the labels over all alignments, and its gradient with
+ * respect to the scores. The arithmetic is in double, in logarithms.
  *
  * Labels a b become the states - a - b -, where - is the blank. From one time step to the next a
  * path stays, advances by one state, or skips a blank between two different labels. `alpha[t][u]`
@@ -15,8 +15,8 @@
 #include "task/kernels/rnn/ctc.h"
 
 struct labels {
-	int32_t *path; /* the states' classes, of all sequences one after the other */
-	int64_t *from; /* of sequence b in path; batch + 1 of them */
+	int32_t *path; /* the classes of the states, all sequences concatenated */
+	int64_t *from; /* [batch + 1], the start of each sequence in path */
 };
 
 struct loss {
@@ -33,7 +33,7 @@ struct alignment {
 	bool merge;
 	double *log_y;            /* [time, classes] */
 	double *alpha;            /* [time, states] */
-	double *beta, *prev_beta; /* [states], at a time step and at the one before */
+	double *beta, *prev_beta; /* [states], at a time step and at the previous one */
 	double *class_probs;      /* [classes] */
 };
 
@@ -53,17 +53,17 @@ static void forward_pass(struct alignment *w)
 	for (int64_t u = 0; u < w->states; u++)
 		w->alpha[u] = u < 2 ? w->log_y[w->path[u]] : -INFINITY;
 	for (int64_t t = 1; t < w->time; t++) {
-		const double *was = w->alpha + (t - 1) * w->states;
+		const double *previous = w->alpha + (t - 1) * w->states;
 		const double *y = w->log_y + t * w->classes;
-		double *now = w->alpha + t * w->states;
+		double *current = w->alpha + t * w->states;
 
 		for (int64_t u = 0; u < w->states; u++) {
-			double p = may_stay(w, u) ? was[u] : -INFINITY;
+			double p = may_stay(w, u) ? previous[u] : -INFINITY;
 			if (u > 0)
-				p = ctc_log_add(p, was[u - 1]);
+				p = ctc_log_add(p, previous[u - 1]);
 			if (may_skip_blank(w, u))
-				p = ctc_log_add(p, was[u - 2]);
-			now[u] = p + y[w->path[u]];
+				p = ctc_log_add(p, previous[u - 2]);
+			current[u] = p + y[w->path[u]];
 		}
 	}
 }
@@ -156,7 +156,7 @@ static void ctc_loss_range(void *arg, int64_t from, int64_t to)
 	}
 }
 
-/* ---- the labels ---- */
+/* ---- labels ---- */
 
 static int check_labels(const struct kernel_call *c, int64_t batch, struct mu_err *err)
 {
@@ -178,26 +178,26 @@ static int check_labels(const struct kernel_call *c, int64_t batch, struct mu_er
 	return 0;
 }
 
-struct rules {
+struct label_rules {
 	bool collapse;
 	int64_t classes;
 };
 
-/* The states of n labels into `to`, of which there is one at least; their count, or an error. */
-static int64_t label_states(const struct rules *r, int64_t b, const int32_t *label, int64_t n,
+/* Writes the states of n labels, at least one, to `to`.  Returns their number, or an error. */
+static int64_t label_states(const struct label_rules *r, int64_t b, const int32_t *label, int64_t n,
 			    int32_t *to, struct mu_err *err)
 {
 	int64_t n_kept = 0;
-	bool ended = false;
+	bool is_ended = false;
 
 	for (int64_t i = 0; i < n; i++) {
 		if (i && r->collapse && label[i] == label[i - 1])
 			continue;
 		if (label[i] >= r->classes - 1) {
-			ended = true;
+			is_ended = true;
 			continue;
 		}
-		if (ended)
+		if (is_ended)
 			return mu_invalid(err,
 					  "Saw a non-null label (index >= num_classes - 1) "
 					  "following a null label, batch: %lld num_classes: %lld",
@@ -218,11 +218,11 @@ static int read_labels(const struct kernel_call *c, const struct ctc_scores *s, 
 		       struct mu_err *err)
 {
 	const int64_t *at = kernel_in(c, 1)->data;
-	int64_t n = kernel_in(c, 1)->shape.dim[0], i = 0, used = 0;
+	int64_t n = kernel_in(c, 1)->shape.dim[0], i = 0, n_states = 0;
 	bool skip_long = args_attr_bool(c->node, "ignore_longer_outputs_than_inputs", false);
-	struct rules r = {.collapse =
-			      args_attr_bool(c->node, "preprocess_collapse_repeated", false),
-			  .classes = s->classes};
+	struct label_rules r = {.collapse =
+				    args_attr_bool(c->node, "preprocess_collapse_repeated", false),
+				.classes = s->classes};
 
 	l->path = calloc((size_t)(2 * n + s->batch) + 1, sizeof *l->path);
 	l->from = calloc((size_t)s->batch + 1, sizeof *l->from);
@@ -232,15 +232,15 @@ static int read_labels(const struct kernel_call *c, const struct ctc_scores *s, 
 	for (int64_t b = 0, k; b < s->batch; b++, i = k) {
 		for (k = i; k < n && at[2 * k] == b;)
 			k++;
-		l->from[b] = used;
+		l->from[b] = n_states;
 		if (k == i)
 			return mu_invalid(err, "Labels length is zero in batch %lld", (long long)b);
-		int64_t more = label_states(&r, b, MU_DATA(int32_t, kernel_in(c, 2)) + i, k - i,
-					    l->path + used, err);
-		if (more < 0)
-			return (int)more;
+		int64_t added = label_states(&r, b, MU_DATA(int32_t, kernel_in(c, 2)) + i, k - i,
+					     l->path + n_states, err);
+		if (added < 0)
+			return (int)added;
 		if (k - i <= s->length[b])
-			used += more;
+			n_states += added;
 		else if (!skip_long) /* else its loss and its gradient are zero */
 			return mu_invalid(
 			    err,
@@ -249,7 +249,7 @@ static int read_labels(const struct kernel_call *c, const struct ctc_scores *s, 
 			    "using the flag ignore_longer_outputs_than_inputs",
 			    (long long)(k - i), (long long)s->length[b], (long long)b);
 	}
-	l->from[s->batch] = used;
+	l->from[s->batch] = n_states;
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 #include "task/kernels/rnn/ctc.h"
 #include "task/kernels/sparse/sparse.h"
 
-/* ---- CTCGreedyDecoder: the best class of each moment ---- */
+/* ---- CTCGreedyDecoder: the best class of each time step ---- */
 
 struct scores {
 	struct ctc_scores s;
@@ -31,33 +31,33 @@ static int read_scores(const struct kernel_call *c, struct scores *g, struct mu_
 	return 0;
 }
 
-/* The first largest of a row, and which it is. */
+/* Returns the largest score of a row; *class is the first class with it. */
 static double best_class(const struct ctc_scores *s, int64_t t, int64_t b, int64_t *class)
 {
 	size_t size = mu_dtype_size(s->in->dtype);
-	double most = 0;
+	double max_score = 0;
 
 	for (int64_t k = 0; k < s->classes; k++) {
 		int64_t at = (t * s->batch + b) * s->classes + k;
 		double v;
 		convert(MU_DOUBLE, &v, s->in->dtype, (char *)s->in->data + (size_t)at * size, 1);
-		if (!k || v > most) {
-			most = v;
+		if (!k || v > max_score) {
+			max_score = v;
 			*class = k;
 		}
 	}
-	return most;
+	return max_score;
 }
 
 /* Writes sequence b to `to` and returns its length. */
 static int64_t decode_row(const struct scores *g, int64_t b, int64_t n, int64_t *to, double *score)
 {
-	int64_t class = 0, before = -1, n_kept = 0;
+	int64_t class = 0, previous = -1, n_kept = 0;
 
 	*score = 0;
-	for (int64_t t = 0; t < n; t++, before = class) {
+	for (int64_t t = 0; t < n; t++, previous = class) {
 		*score -= best_class(&g->s, t, b, &class);
-		if (class != g->blank && !(g->merge && class == before))
+		if (class != g->blank && !(g->merge && class == previous))
 			to[n_kept++] = class;
 	}
 	return n_kept;
@@ -76,14 +76,14 @@ static int greedy(struct kernel_call *c, struct mu_err *err)
 	    (rc = mu_shape_set(&column, 2, (int64_t[]){s.batch, 1}, err)) ||
 	    (rc = kernel_out(c, 3, s.in->dtype, &column, &scores, err)))
 		return rc;
-	MU_AUTO_FREE int64_t *all = calloc((size_t)shape.count + 1, sizeof *all);
+	MU_AUTO_FREE int64_t *labels = calloc((size_t)shape.count + 1, sizeof *labels);
 	MU_AUTO_FREE int64_t *n = calloc((size_t)s.batch + 1, sizeof *n);
-	if (!all || !n)
+	if (!labels || !n)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for sequences of %s",
 			       mu_shape_str(&shape));
 	for (int64_t b = 0; b < s.batch; b++) {
 		double score;
-		n[b] = decode_row(&g, b, s.length[b], all + b * s.time, &score);
+		n[b] = decode_row(&g, b, s.length[b], labels + b * s.time, &score);
 		convert(s.in->dtype, (char *)scores->data + (size_t)b * mu_dtype_size(s.in->dtype),
 			MU_DOUBLE, &score, 1);
 		total += n[b];
@@ -96,7 +96,7 @@ static int greedy(struct kernel_call *c, struct mu_err *err)
 		for (int64_t i = 0; i < n[b]; i++, k++) {
 			at[2 * k] = b;
 			at[2 * k + 1] = i;
-			MU_DATA(int64_t, values)[k] = all[b * s.time + i];
+			MU_DATA(int64_t, values)[k] = labels[b * s.time + i];
 		}
 	return 0;
 }
@@ -118,31 +118,31 @@ struct pair {
 	int64_t i, n, k, m; /* entries [i, i + n) of a and [k, k + m) of b */
 };
 
-/* The Levenshtein distance is then in row[p->m]. */
+/* Computes the Levenshtein distance to row[p->m]. */
 static int find_distance(struct kernel_call *c, const struct pair *p, int64_t *row,
 			 struct mu_err *err)
 {
 	for (int64_t y = 0; y <= p->m; y++)
 		row[y] = y;
 	for (int64_t x = 1; x <= p->n; x++) {
-		int64_t corner = row[0];
+		int64_t diagonal = row[0];
 		MU_RETURN_IF_ERROR(kernel_check_cancelled(c, err));
 		row[0] = x;
 		for (int64_t y = 1; y <= p->m; y++) {
-			bool same = mu_span_eq(elems_bytes(p->a->values, p->i + x - 1),
-					       elems_bytes(p->b->values, p->k + y - 1));
-			int64_t least = corner + !same;
-			least = row[y] + 1 < least ? row[y] + 1 : least;
-			least = row[y - 1] + 1 < least ? row[y - 1] + 1 : least;
-			corner = row[y];
-			row[y] = least;
+			bool is_equal = mu_span_eq(elems_bytes(p->a->values, p->i + x - 1),
+						   elems_bytes(p->b->values, p->k + y - 1));
+			int64_t distance = diagonal + !is_equal;
+			distance = row[y] + 1 < distance ? row[y] + 1 : distance;
+			distance = row[y - 1] + 1 < distance ? row[y - 1] + 1 : distance;
+			diagonal = row[y];
+			row[y] = distance;
 		}
 	}
 	return 0;
 }
 
-static int decode_sequence_in_order(const struct sparse *s, const struct mu_shape *shape,
-				    struct mu_err *err)
+static int check_sequence_order(const struct sparse *s, const struct mu_shape *shape,
+				struct mu_err *err)
 {
 	for (int64_t i = 1; i < s->n; i++)
 		if (row_number(s, i, shape) < row_number(s, i - 1, shape))
@@ -152,8 +152,9 @@ static int decode_sequence_in_order(const struct sparse *s, const struct mu_shap
 	return 0;
 }
 
-/* Entries from i on that belong to sequence `at`. */
-static int64_t run_of(const struct sparse *s, int64_t i, int64_t at, const struct mu_shape *shape)
+/* The number of entries from i on that belong to sequence `at`. */
+static int64_t sequence_length(const struct sparse *s, int64_t i, int64_t at,
+			       const struct mu_shape *shape)
 {
 	int64_t n = 0;
 
@@ -179,13 +180,13 @@ static int decode_sequence_check_pair(const struct kernel_call *c, struct sparse
 		int64_t x = a->shape.dim[d], y = b->shape.dim[d];
 		MU_RETURN_IF_ERROR(mu_shape_push(shape, x > y ? x : y, err));
 	}
-	MU_RETURN_IF_ERROR(decode_sequence_in_order(a, shape, err));
-	return decode_sequence_in_order(b, shape, err);
+	MU_RETURN_IF_ERROR(check_sequence_order(a, shape, err));
+	return check_sequence_order(b, shape, err);
 }
 
 static int edit_distance(struct kernel_call *c, struct mu_err *err)
 {
-	bool normal = args_attr_bool(c->node, "normalize", true);
+	bool normalize = args_attr_bool(c->node, "normalize", true);
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct sparse a, b;
@@ -202,11 +203,11 @@ static int edit_distance(struct kernel_call *c, struct mu_err *err)
 		int64_t x = p.i < a.n ? row_number(&a, p.i, &shape) : INT64_MAX;
 		int64_t y = p.k < b.n ? row_number(&b, p.k, &shape) : INT64_MAX;
 		int64_t at = x < y ? x : y;
-		p.n = run_of(&a, p.i, at, &shape);
-		p.m = run_of(&b, p.k, at, &shape);
+		p.n = sequence_length(&a, p.i, at, &shape);
+		p.m = sequence_length(&b, p.k, at, &shape);
 		MU_RETURN_IF_ERROR(find_distance(c, &p, row, err));
 		float d = (float)row[p.m];
-		MU_DATA(float, out)[at] = !normal ? d : p.m ? d / (float)p.m : INFINITY;
+		MU_DATA(float, out)[at] = !normalize ? d : p.m ? d / (float)p.m : INFINITY;
 	}
 	return 0;
 }

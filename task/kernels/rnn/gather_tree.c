@@ -4,7 +4,7 @@
 #include "task/kernels/engine/kernel_table.h"
 
 struct beam_tree {
-	int64_t times, batch, width;
+	int64_t time_steps, batch, width;
 	const int32_t *ids, *parents;
 	int32_t end, *beams;
 };
@@ -26,12 +26,12 @@ static int follow_parents(const struct beam_tree *t, int64_t b, int64_t k, int64
 		t->beams[i * step + row + k] = t->ids[i * step + row + from];
 		from = t->parents[i * step + row + from];
 	}
-	bool ended = false;
+	bool is_ended = false;
 	for (int64_t i = 0; i < n; i++) {
 		int32_t *id = &t->beams[i * step + row + k];
-		if (ended)
+		if (is_ended)
 			*id = t->end;
-		ended |= *id == t->end;
+		is_ended |= *id == t->end;
 	}
 	return 0;
 }
@@ -42,7 +42,7 @@ static int gather_tree(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, MU_INT32, &ids->shape, &out, err));
-	struct beam_tree t = {.times = ids->shape.dim[0],
+	struct beam_tree t = {.time_steps = ids->shape.dim[0],
 			      .batch = ids->shape.dim[1],
 			      .width = ids->shape.dim[2],
 			      .ids = ids->data,
@@ -55,7 +55,7 @@ static int gather_tree(struct kernel_call *c, struct mu_err *err)
 		int64_t n = MU_DATA(int32_t, lengths)[b];
 		for (int64_t k = 0; k < t.width; k++)
 			MU_RETURN_IF_ERROR(
-			    follow_parents(&t, b, k, n < t.times ? n : t.times, err));
+			    follow_parents(&t, b, k, n < t.time_steps ? n : t.time_steps, err));
 	}
 	return 0;
 }

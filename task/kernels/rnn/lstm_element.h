@@ -10,11 +10,11 @@
 #define LSTM_ELEMENT_FN static inline
 #endif
 
-struct lstm_element { /* outputs of the step, cs before it, gradients, peepholes if any */
+struct lstm_element { /* outputs of the step, previous cs, gradients, peepholes if any */
 	int peep;
 	float i, f, o, ci, co, before, d_cs, d_h, peep_i, peep_f, peep_o;
 };
-struct lstm_element_back { /* of the gates before their activation, and of cs before the step */
+struct lstm_element_back { /* of the gates before their activation, and of the previous cs */
 	float i, ci, f, o, before;
 };
 

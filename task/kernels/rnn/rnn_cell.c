@@ -30,14 +30,14 @@ int rnn_cell_check(const struct kernel_call *c, unsigned x, const char *const *w
 				     .in = dim[rank - 1],
 				     .cell = kernel_in(c, x + 1)->shape.dim[1]};
 	for (unsigned i = 0; i < n; i++) {
-		const struct mu_shape *have = &kernel_in(c, x + i)->shape;
-		bool fits = have->rank == (int)strlen(want[i]);
-		for (int d = 0; fits && d < have->rank; d++)
-			fits = have->dim[d] == dim_of(s, want[i][d]);
+		const struct mu_shape *shape = &kernel_in(c, x + i)->shape;
+		bool fits = shape->rank == (int)strlen(want[i]);
+		for (int d = 0; fits && d < shape->rank; d++)
+			fits = shape->dim[d] == dim_of(s, want[i][d]);
 		if (!fits)
 			return mu_invalid(
 			    err, "input %u of shape %s does not fit x %s and %lld cells", x + i,
-			    mu_shape_str(have), mu_shape_str(&kernel_in(c, x)->shape),
+			    mu_shape_str(shape), mu_shape_str(&kernel_in(c, x)->shape),
 			    (long long)s->cell);
 	}
 	return 0;
@@ -80,19 +80,19 @@ void rnn_cell_add_bias(int64_t rows, int64_t columns, const float *bias, float *
 }
 
 void rnn_cell_gates(const struct rnn_cell_sizes *s, const float *x, const float *h,
-		    const float *scale, const float *w, const float *bias, int64_t gates,
-		    float *both, float *to)
+		    const float *scale, const float *w, const float *bias, int64_t gates, float *xh,
+		    float *to)
 {
 	int64_t width = s->in + s->cell, columns = gates * s->cell;
 
 	for (int64_t b = 0; b < s->batch; b++) {
-		memcpy(both + b * width, x + b * s->in, (size_t)s->in * sizeof *x);
+		memcpy(xh + b * width, x + b * s->in, (size_t)s->in * sizeof *x);
 		for (int64_t i = 0; i < s->cell; i++)
-			both[b * width + s->in + i] =
+			xh[b * width + s->in + i] =
 			    h[b * s->cell + i] * (scale ? scale[b * s->cell + i] : 1);
 	}
 	struct product p = {.m = s->batch, .n = columns, .k = width};
-	product(MU_FLOAT, &p, both, w, to);
+	product(MU_FLOAT, &p, xh, w, to);
 	rnn_cell_add_bias(s->batch, columns, bias, to);
 }
 
@@ -111,13 +111,13 @@ void rnn_cell_tanh(float *out, const float *in, int64_t n)
 	apply_unary(UN_Tanh, out, in, n);
 }
 
-/* One row.  gates: what the products gave, whose peepholes are added in place. */
+/* Computes one row from the products in `gates`; adds bias and peepholes in place. */
 static void lstm_row(const struct lstm *l, const float *cs, float *gates, float *const *out,
 		     int64_t at)
 {
 	int64_t n = l->s.cell;
 	float *gi = gates, *gf = gates + l->f * n, *go = gates + 3 * n;
-	float *i = out[LSTM_I] + at, *now = out[LSTM_CS] + at, *f = out[LSTM_F] + at;
+	float *i = out[LSTM_I] + at, *cs_next = out[LSTM_CS] + at, *f = out[LSTM_F] + at;
 	float *o = out[LSTM_O] + at, *ci = out[LSTM_CI] + at, *co = out[LSTM_CO] + at;
 	float *h = out[LSTM_H] + at, clip = l->clip;
 
@@ -131,13 +131,13 @@ static void lstm_row(const struct lstm *l, const float *cs, float *gates, float 
 	rnn_cell_sigmoid(f, gf, n);
 	rnn_cell_tanh(ci, gates + l->ci * n, n);
 	for (int64_t j = 0; j < n; j++)
-		now[j] = ci[j] * i[j] + f[j] * cs[j];
+		cs_next[j] = ci[j] * i[j] + f[j] * cs[j];
 	for (int64_t j = 0; j < n && clip > 0; j++)
-		now[j] = now[j] < -clip ? -clip : now[j] > clip ? clip : now[j];
+		cs_next[j] = cs_next[j] < -clip ? -clip : cs_next[j] > clip ? clip : cs_next[j];
 	for (int64_t j = 0; j < n && l->peep; j++)
-		go[j] += now[j] * l->peeps[2][j];
+		go[j] += cs_next[j] * l->peeps[2][j];
 	rnn_cell_sigmoid(o, go, n);
-	rnn_cell_tanh(co, now, n);
+	rnn_cell_tanh(co, cs_next, n);
 	for (int64_t j = 0; j < n; j++)
 		h[j] = o[j] * co[j];
 }
@@ -150,10 +150,10 @@ void lstm_gates(const struct lstm *l, const float *cs, float *gates, float *cons
 		lstm_row(l, cs + b * n, gates + b * 4 * n, out, b * n);
 }
 
-void lstm_step(const struct lstm *l, const float *x, const float *cs, const float *h, float *both,
+void lstm_step(const struct lstm *l, const float *x, const float *cs, const float *h, float *xh,
 	       float *gates, float *const *out)
 {
-	rnn_cell_gates(&l->s, x, h, NULL, l->w, l->b, 4, both, gates);
+	rnn_cell_gates(&l->s, x, h, NULL, l->w, l->b, 4, xh, gates);
 	lstm_gates(l, cs, gates, out);
 }
 
@@ -181,7 +181,7 @@ void lstm_step_back(const struct lstm *l, const struct lstm_back *s)
 		gates[l->ci * n] = b.ci;
 		gates[l->f * n] = b.f;
 		gates[3 * n] = b.o;
-		s->d_before[k] = b.before;
+		s->d_cs_prev[k] = b.before;
 		if (!l->peep)
 			continue;
 		s->d_peeps[0][j] += b.i * e.before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elementwise part of recurrent cells, between the matrix products.  A thread computes one
+/* The elementwise part of recurrent cells, between the matrix products.  One thread computes one
  * element of the cells.  The gates of a row are contiguous.  rnn/rnn_cell_gpu.c assigns in[],
  * out[]. */
 #include "task/kernels/engine/cuda/args.h"
@@ -14,7 +14,7 @@ DEVICE float cell_sigmoid(float x)
 	return 1 / (1 + exp(-x));
 }
 
-/* Element `at` of the products of x and of h, and of the bias. */
+/* The sum of element `at` of the products of x and of h, and of element j of the bias. */
 #define CELL_GATE(at, j) (CELL_IN(0, at) + CELL_IN(1, at) + CELL_IN(2, j))
 
 KERNEL(lstm_gates, rnn_cell_args)

@@ -7,7 +7,7 @@
 #include "task/kernels/engine/args.h"
 
 struct rnn_cell_sizes {
-	int64_t time, batch, in, cell; /* time is 1 where there is none */
+	int64_t time, batch, in, cell; /* time is 1 without a time dimension */
 };
 
 /* Checks the shapes of n inputs from input `x` on: x, the previous cells, and the others.  Each
@@ -28,11 +28,11 @@ float *rnn_cell_scratch(const struct rnn_cell_sizes *s, int64_t time_steps, int6
 			struct mu_err *err);
 /* Adds bias to each row of `to`. */
 void rnn_cell_add_bias(int64_t rows, int64_t columns, const float *bias, float *to);
-/* to = [x, h] w + bias, `gates` times the cells wide.  scale: of h, or NULL; both: room for S
- * columns, which is left with [x, h]. */
+/* to = [x, scale h] w + bias, with `gates` times C columns.  scale may be NULL.  xh: scratch of S
+ * columns; holds [x, scale h] on return. */
 void rnn_cell_gates(const struct rnn_cell_sizes *s, const float *x, const float *h,
-		    const float *scale, const float *w, const float *bias, int64_t gates,
-		    float *both, float *to);
+		    const float *scale, const float *w, const float *bias, int64_t gates, float *xh,
+		    float *to);
 void rnn_cell_sigmoid(float *out, const float *in, int64_t n);
 void rnn_cell_tanh(float *out, const float *in, int64_t n);
 
@@ -44,24 +44,24 @@ struct lstm {
 	const float *w, *b, *peeps[3]; /* of i, f and o */
 };
 enum { LSTM_I, LSTM_CS, LSTM_F, LSTM_O, LSTM_CI, LSTM_CO, LSTM_H, LSTM_OUTPUTS };
-/* out[0 … 6] by their names above; gates: room for 4 C columns. */
-void lstm_step(const struct lstm *l, const float *x, const float *cs, const float *h, float *both,
+/* One step.  out: the outputs by their names above; gates: scratch of 4 C columns. */
+void lstm_step(const struct lstm *l, const float *x, const float *cs, const float *h, float *xh,
 	       float *gates, float *const *out);
 
-/* The same from [x, h] w + b, which is in `gates` and is changed. */
+/* As lstm_step(), from [x, h] w + b in `gates`, which it overwrites. */
 void lstm_gates(const struct lstm *l, const float *cs, float *gates, float *const *out);
 
-/* Distributes the gradients of a step's cs and h: to the previous cells, to the gates before their
- * activation, and added to the gradients of the peepholes. out: the step's outputs. */
+/* Backward step.  Computes from the gradients of cs and h those of the previous cs and of the gates
+ * before their activation; adds to those of the peepholes.  out: the outputs of the step. */
 struct lstm_back {
 	const float *cs, *d_cs, *d_h; /* cs before the step; the gradients */
 	const float *const *out;
-	float *d_before, *gates, *d_peeps[3];
+	float *d_cs_prev, *gates, *d_peeps[3];
 };
 void lstm_step_back(const struct lstm *l, const struct lstm_back *k);
 
-/* The start of a kernel on any device: checks the node and allocates its outputs.  Inputs of a
- * gradient op are those of the forward op, its outputs, and their gradients.
+/* Start of a kernel on any device: checks the node and allocates its outputs.  Inputs of a
+ * gradient op: the inputs of the forward op, its outputs, and their gradients.
  *
  * rnn/block_cell.c: x, cs_prev, h_prev, w, wci, wcf, wco, b; and x, h_prev, w_ru, w_c, b_ru, b_c.
  */
@@ -71,14 +71,14 @@ enum {
 	LSTM_CELL_GRADS = 5,
 	GRU_OUTPUTS = 4
 }; /* GRU_OUTPUTS: also of the gradient op */
-int lstm_cell_begin(struct kernel_call *c, bool back, struct lstm *l, float **to,
+int lstm_cell_begin(struct kernel_call *c, bool backward, struct lstm *l, float **to,
 		    struct mu_err *err);
-int gru_cell_begin(struct kernel_call *c, bool back, struct rnn_cell_sizes *s, float **to,
+int gru_cell_begin(struct kernel_call *c, bool backward, struct rnn_cell_sizes *s, float **to,
 		   struct mu_err *err);
 /* rnn/block_lstm.c: seq_len_max, then the inputs of an LSTM.  time_steps: the value of
  * seq_len_max. */
 enum { D_X, D_CS, D_H, D_W, D_PEEP, D_B = D_PEEP + 3, LSTM_GRADS };
-int lstm_sequence_begin(struct kernel_call *c, bool back, bool second, struct lstm *l,
+int lstm_sequence_begin(struct kernel_call *c, bool backward, bool is_v2, struct lstm *l,
 			int64_t *time_steps, float **to, struct mu_err *err);
 
 #endif
