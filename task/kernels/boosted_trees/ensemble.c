@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of fields are those of TensorFlow's boosted_trees.proto. Zeros are omitted and lists are
- * packed, as protobuf writes proto3. */
+/* Field numbers are those of TensorFlow's boosted_trees.proto. Zeros are omitted and lists are
+ * packed, as in proto3. */
 #include "task/kernels/boosted_trees/ensemble.h"
 
 #include <limits.h>
 
 #include "lib/base/pb.h"
 
-/* ---- reading ---- */
+/* ---- parsing ---- */
 
 static int parse_failed(struct mu_err *err)
 {
@@ -120,7 +120,8 @@ static int parse_node(struct tree_node *node, struct mu_span s, struct mu_err *e
 	return m.bad ? parse_failed(err) : 0;
 }
 
-/* Each child stands behind its parent and has no other, also after pruning: then a walk ends. */
+/* Each child must have a larger index than its parent, and only one parent, also after pruning.
+ * Then every walk ends. */
 static int check_children(const struct tree *t, struct mu_err *err)
 {
 	MU_AUTO_FREE bool *has_parent = MU_NEW_ARRAY(bool, t->n_nodes + 1);
@@ -237,7 +238,7 @@ int trees_parse(struct trees *t, struct mu_span message, struct mu_err *err)
 	return m.bad ? parse_failed(err) : 0;
 }
 
-/* ---- writing ---- */
+/* ---- serialization ---- */
 
 static void put_int(struct mu_buf *b, uint32_t number, int64_t v)
 {
@@ -373,13 +374,13 @@ struct tree *trees_add(struct trees *t, float leaf)
 	return &t->trees[t->n++];
 }
 
-/* Makes splits without a gain, whose children are leaves, leaves again.  `parent` gets the node
- * that each removed node is merged into, and `change` what this adds to its value. */
+/* Turns splits of negative gain whose children are leaves back into leaves.  Sets `parent` to the
+ * node that a removed node is merged into, and `change` to the change of its value. */
 static unsigned merge_leaves(struct tree *t, unsigned *parent, float *change)
 {
 	unsigned removed = 0;
 
-	for (unsigned i = t->n_nodes; i-- > 0;) { /* children stand behind their parent */
+	for (unsigned i = t->n_nodes; i-- > 0;) { /* children have larger indices */
 		struct tree_node *n = &t->nodes[i];
 		parent[i] = i;
 		if ((n->kind != NODE_BUCKETIZED && n->kind != NODE_CATEGORICAL) || !(n->gain < 0) ||
@@ -450,13 +451,14 @@ int trees_node(const struct trees *t, int64_t tree, int64_t node, const struct t
 int node_values(const struct tree_node *node, unsigned n, const float **out, struct mu_err *err)
 {
 	const struct tree_leaf *leaf = node->kind == NODE_LEAF ? &node->leaf : &node->original;
-	unsigned have = leaf->is_vector ? leaf->n : 1;
+	unsigned n_values = leaf->is_vector ? leaf->n : 1;
 
 	*out = NULL;
 	if (node->kind != NODE_LEAF && !node->has_original)
 		return 0;
-	if (have != n)
-		return mu_invalid(err, "A leaf has %u values, but logits_dimension is %u", have, n);
+	if (n_values != n)
+		return mu_invalid(err, "A leaf has %u values, but logits_dimension is %u", n_values,
+				  n);
 	*out = leaf->is_vector ? leaf->vector : &leaf->scalar;
 	return 0;
 }

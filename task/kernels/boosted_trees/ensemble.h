@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An ensemble of decision trees as a resource; in checkpoints it is a boosted_trees.TreeEnsemble
- * message.  Children of a node stand behind it in the tree, so that a walk always ends. */
+ * message.  Children have larger indices than their parent, so that every walk ends. */
 #ifndef MU_TASK_KERNELS_BOOSTED_TREES_ENSEMBLE_H
 #define MU_TASK_KERNELS_BOOSTED_TREES_ENSEMBLE_H
 
@@ -18,14 +18,15 @@ enum node_kind { NODE_UNSET, NODE_LEAF, NODE_BUCKETIZED, NODE_CATEGORICAL }; /* 
 struct tree_node {
 	enum node_kind kind;
 	struct tree_leaf leaf;
-	/* of a split: whether the feature is at most, or equals, the threshold leads to `left` */
+	/* split: `left` if the feature is at most (bucketized) or equals (categorical) the
+	 * threshold */
 	int32_t feature, threshold, dimension, default_direction, left, right;
 	bool has_metadata, has_original;
 	float gain;
-	struct tree_leaf original; /* the leaf that the node was before its split */
+	struct tree_leaf original; /* the leaf before the split of the node */
 };
 
-/* The node that a node became when its tree was pruned, and the change of its value. */
+/* The id of a node after its tree was pruned, and the change of its value. */
 struct pruned_node {
 	int32_t new_id;
 	unsigned n;
@@ -55,8 +56,8 @@ void trees_serialize(const struct trees *t, struct mu_buf *b);
 void trees_fini(struct trees *t);
 /* Adds a tree of weight 1 that is one leaf. */
 struct tree *trees_add(struct trees *t, float leaf);
-struct tree_node *tree_add_leaf(struct tree *t, float value); /* moves the nodes */
-/* Merges leaves of splits that lost, and records their new ids. */
+struct tree_node *tree_add_leaf(struct tree *t, float value); /* may move t->nodes */
+/* Merges the leaves of splits with negative gain, and records the new ids of nodes. */
 void tree_prune(struct tree *t);
 
 struct ensemble {
@@ -66,15 +67,15 @@ struct ensemble {
 	struct trees trees;
 };
 extern const struct resource_type ensemble_type;
-/* The ensemble of input 0, locked.  ensemble_put unlocks it and drops the reference. */
+/* Finds the ensemble of input 0 and locks it.  ensemble_put unlocks it and drops the reference. */
 int ensemble_get(const struct kernel_call *c, struct ensemble **out, struct mu_err *err);
 void ensemble_put(struct ensemble *e);
 MU_AUTO_DEFINE(ensemble_put, struct ensemble)
 
-/* Node `node` of tree `tree`. */
+/* Finds node `node` of tree `tree`. */
 int trees_node(const struct trees *t, int64_t tree, int64_t node, const struct tree_node **out,
 	       struct mu_err *err);
-/* The n numbers of a leaf, or those of a split's original leaf; *out NULL: it has none. */
+/* Sets *out to the n values of a leaf, or of a split's original leaf; NULL if it has none. */
 int node_values(const struct tree_node *node, unsigned n, const float **out, struct mu_err *err);
 
 #endif

@@ -63,7 +63,7 @@ static struct resource *ensemble_new(void *arg, struct mu_err *err)
 	return &e->base;
 }
 
-/* An ensemble that is there already stays as it is. */
+/* Keeps an existing ensemble. */
 static int ensemble_create(struct kernel_call *c, struct mu_err *err)
 {
 	return handle_create(c, &ensemble_type, ensemble_new, c, err);
@@ -85,7 +85,7 @@ static int ensemble_states(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out_value(c, 3, MU_INT32, &layers, err));
 	MU_RETURN_IF_ERROR(kernel_out_vec(c, 4, MU_INT32, 2, &range, err));
 	MU_DATA(int32_t, range)[0] = t->last_layer_start;
-	/* The range of an empty ensemble has a node too. */
+	/* The range of an empty ensemble also has one node. */
 	MU_DATA(int32_t, range)[1] = t->last_layer_end > 1 ? t->last_layer_end : 1;
 	return 0;
 }

@@ -91,8 +91,8 @@ static int predict(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Sets `partial` to what has to be added to logits that ended at this node before, and the node to
- * the one that it became. */
+/* Resumes at a cached node: sets *node to its id after pruning, and `partial` to the correction of
+ * the logits that include its value. */
 static int resume(const struct walk *w, int64_t tree, int64_t *node, float *partial,
 		  struct mu_err *err)
 {
@@ -117,7 +117,7 @@ static int resume(const struct walk *w, int64_t tree, int64_t *node, float *part
 	return 0;
 }
 
-/* Logits that the ensemble has gained since an example was at its cached tree and node. */
+/* Outputs the change of the logits of each example since its cached tree and node. */
 static int training_predict(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO(ensemble_put) struct ensemble *e = NULL;
@@ -153,7 +153,7 @@ static int training_predict(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* The weighted value of a node, for the path of an example. */
+/* The weighted value of a node on the path of an example. */
 static int path_value(const struct walk *w, int64_t tree, int64_t node, float *out,
 		      const struct tree_node **at, struct mu_err *err)
 {
@@ -170,7 +170,7 @@ static int path_value(const struct walk *w, int64_t tree, int64_t node, float *o
 }
 
 /* Writes a DebugOutput message: the features of the splits that example i passes, and its logit
- * before the first and behind each of them. */
+ * before the first split and after each split. */
 static int debug_path(const struct walk *w, int64_t i, struct mu_buf *out, struct mu_err *err)
 {
 	MU_AUTO_BUF features = {0};

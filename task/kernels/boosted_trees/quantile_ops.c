@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buckets of numeric features: their quantiles are estimated while the first examples come. */
+/* Buckets of numeric features.  Their quantiles are estimated from the first examples. */
 #include "task/kernels/boosted_trees/quantile_stream.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/state/handles.h"
@@ -44,7 +44,7 @@ static void quantiles_put(struct quantiles *q)
 }
 MU_AUTO_DEFINE(quantiles_put, struct quantiles)
 
-/* The resource of input 0, locked.  n: the number of features that it has to have. */
+/* Finds the resource of input 0 and locks it.  n: its required number of features, or -1. */
 static int quantiles_get(const struct kernel_call *c, int64_t n, struct quantiles **out,
 			 struct mu_err *err)
 {
@@ -92,7 +92,7 @@ static struct resource *quantiles_new(void *arg, struct mu_err *err)
 	return NULL;
 }
 
-/* A resource that is there already stays as it is. */
+/* Keeps an existing resource. */
 static int quantiles_create(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t n = MU_DATA(int64_t, kernel_in(c, 2))[0];
@@ -187,23 +187,23 @@ static void set_boundaries(struct quantiles *q, int64_t i, float *values, size_t
 	q->boundaries[i] = (struct boundaries){values, n};
 }
 
-/* Turns what was added into boundaries. */
+/* Computes boundaries from the added summaries and restarts the streams. */
 static int flush(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO(quantiles_put) struct quantiles *q = NULL;
-	bool exact = args_attr_bool(c->node, "generate_quantiles", false);
+	bool generate_quantiles = args_attr_bool(c->node, "generate_quantiles", false);
 	int64_t n = MU_DATA(int64_t, kernel_in(c, 1))[0];
 
 	MU_RETURN_IF_ERROR(quantiles_get(c, -1, &q, err));
-	if (n < (exact ? 3 : 1) || n > MAX_STREAMS)
+	if (n < (generate_quantiles ? 3 : 1) || n > MAX_STREAMS)
 		return mu_invalid(err, "num_buckets is %lld", (long long)n);
 	for (int64_t i = 0; i < q->n; i++) {
 		const struct quantile_summary *s = &q->streams[i].final;
 		float *values;
 		size_t count;
 		quantile_stream_finish(&q->streams[i]);
-		values =
-		    exact ? quantile_values(s, n - 1, &count) : quantile_boundaries(s, n, &count);
+		values = generate_quantiles ? quantile_values(s, n - 1, &count)
+					    : quantile_boundaries(s, n, &count);
 		set_boundaries(q, i, values, count);
 		restart_stream(q, i);
 	}
@@ -242,7 +242,7 @@ static int restore_boundaries(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* The first boundary that is not below x, else the last. */
+/* The index of the first boundary that is not below x, else of the last. */
 static int32_t bucket_of(const float *boundaries, int64_t n, float x)
 {
 	int64_t from = 0, end = n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sizes of blocks and the order of float operations are those of TensorFlow, so that the same
- * numbers become boundaries. */
+/* The sizes of blocks and the order of float operations are the same as in TensorFlow, so that the
+ * same numbers become boundaries. */
 #include "task/kernels/boosted_trees/quantile_stream.h"
 
 #include <float.h>
@@ -9,12 +9,12 @@
 
 /* ---- summaries ---- */
 
-static float rank_before(const struct quantile_entry *e) /* the largest of the number before */
+static float prev_max_rank(const struct quantile_entry *e) /* upper bound for the previous number */
 {
 	return e->max_rank - e->weight;
 }
 
-static float rank_behind(const struct quantile_entry *e) /* the smallest of the number behind */
+static float next_min_rank(const struct quantile_entry *e) /* lower bound for the next number */
 {
 	return e->min_rank + e->weight;
 }
@@ -39,14 +39,15 @@ static struct quantile_summary summary_copy(const struct quantile_entry *entries
 	return s;
 }
 
-/* Entry e as one of a merged summary.  `smaller` is the entry of the other summary before it, or
- * NULL, and `above` the rank that the other summary has at most below it. */
-static struct quantile_entry between(const struct quantile_entry *e,
-				     const struct quantile_entry *smaller, float above)
+/* Entry e in a merged summary.  `previous` is the entry of the other summary before e, or NULL.
+ * `other_max_rank` bounds the weight of the other summary before e. */
+static struct quantile_entry merged_entry(const struct quantile_entry *e,
+					  const struct quantile_entry *previous,
+					  float other_max_rank)
 {
 	return (struct quantile_entry){e->value, e->weight,
-				       e->min_rank + (smaller ? rank_behind(smaller) : 0),
-				       e->max_rank + above};
+				       e->min_rank + (previous ? next_min_rank(previous) : 0),
+				       e->max_rank + other_max_rank};
 }
 
 /* Merges `b` into `a`. */
@@ -62,10 +63,10 @@ static void summary_merge(struct quantile_summary *a, const struct quantile_summ
 		const struct quantile_entry *before_y = k ? &b->entries[k - 1] : NULL;
 		struct quantile_entry *to = &out.entries[out.n++];
 		if (!y || (x && x->value < y->value)) {
-			*to = between(x, before_y, y ? rank_before(y) : total_weight(b));
+			*to = merged_entry(x, before_y, y ? prev_max_rank(y) : total_weight(b));
 			i++;
 		} else if (!x || y->value < x->value) {
-			*to = between(y, before_x, x ? rank_before(x) : total_weight(a));
+			*to = merged_entry(y, before_x, x ? prev_max_rank(x) : total_weight(a));
 			k++;
 		} else {
 			*to = (struct quantile_entry){x->value, x->weight + y->weight,
@@ -79,22 +80,22 @@ static void summary_merge(struct quantile_summary *a, const struct quantile_summ
 	*a = out;
 }
 
-/* Removes entries until about `size` are left, the first and the last among them.  The error of a
- * rank grows by the larger of 1/size and epsilon, of the whole weight. */
+/* Removes entries until about `size` are left; keeps the first and the last entry.  The error of a
+ * rank grows by max(1/size, epsilon) times the total weight. */
 static void summary_compress(struct quantile_summary *s, int64_t size, double epsilon)
 {
 	size = size > 2 ? size : 2;
 	if (s->n <= (uint64_t)size)
 		return;
 	double slack = (double)total_weight(s) * fmax(1.0 / (double)size, epsilon);
-	/* Credit lets one entry in n/size stay where all weights are within the slack. */
+	/* Credit keeps one entry in n/size where all weights are within the slack. */
 	int64_t credit = 0, step = (int64_t)s->n;
 	size_t n_kept = 1, last = 1;
 	for (size_t at = 0; at + 1 < s->n;) {
 		size_t next = at + 1;
 		while (next < s->n && credit < step &&
-		       (double)(rank_before(&s->entries[next]) - rank_behind(&s->entries[at])) <=
-			   slack) {
+		       (double)(prev_max_rank(&s->entries[next]) -
+				next_min_rank(&s->entries[at])) <= slack) {
 			credit += size;
 			next++;
 		}
@@ -114,9 +115,9 @@ static double summary_error(const struct quantile_summary *s)
 
 	for (size_t i = 1; i < s->n; i++) {
 		const struct quantile_entry *e = &s->entries[i];
-		float own = e->max_rank - e->min_rank - e->weight;
-		float to_previous = rank_before(e) - rank_behind(e - 1);
-		float larger = own < to_previous ? to_previous : own;
+		float own_gap = e->max_rank - e->min_rank - e->weight;
+		float previous_gap = prev_max_rank(e) - next_min_rank(e - 1);
+		float larger = own_gap < previous_gap ? previous_gap : own_gap;
 		gap = gap < larger ? larger : gap;
 	}
 	return s->n ? (double)gap / (double)total_weight(s) : 0;
@@ -156,7 +157,7 @@ void quantile_stream_fini(struct quantile_stream *s)
 	*s = (struct quantile_stream){0};
 }
 
-/* Merges the summary into the levels, from the lowest to the first with room; takes it. */
+/* Merges the summary into the levels, from the lowest to the first with room.  Takes ownership. */
 static void propagate(struct quantile_stream *s, struct quantile_summary summary)
 {
 	if (!summary.n) {
@@ -249,18 +250,18 @@ void quantile_stream_finish(struct quantile_stream *s)
 
 float *quantile_boundaries(const struct quantile_summary *s, int64_t n, size_t *count)
 {
-	struct quantile_summary few = summary_copy(s->entries, s->n);
+	struct quantile_summary compressed = summary_copy(s->entries, s->n);
 	float *out = MU_NEW_ARRAY(float, s->n + 1);
 
 	*count = 0;
 	if (s->n) {
 		float epsilon = (float)(summary_error(s) + 1.0 / (double)n);
-		summary_compress(&few, n, (double)epsilon);
+		summary_compress(&compressed, n, (double)epsilon);
 	}
-	for (size_t i = 0; i < few.n; i++)
-		if (!*count || out[*count - 1] != few.entries[i].value)
-			out[(*count)++] = few.entries[i].value;
-	summary_fini(&few);
+	for (size_t i = 0; i < compressed.n; i++)
+		if (!*count || out[*count - 1] != compressed.entries[i].value)
+			out[(*count)++] = compressed.entries[i].value;
+	summary_fini(&compressed);
 	return out;
 }
 
@@ -277,9 +278,9 @@ float *quantile_values(const struct quantile_summary *s, int64_t n, size_t *coun
 		       twice >= s->entries[next].min_rank + s->entries[next].max_rank)
 			next++;
 		at = next - 1;
-		bool here = next == s->n ||
-			    twice < rank_behind(&s->entries[at]) + rank_before(&s->entries[next]);
-		out[rank] = s->entries[here ? at : next].value;
+		bool is_current = next == s->n || twice < next_min_rank(&s->entries[at]) +
+							      prev_max_rank(&s->entries[next]);
+		out[rank] = s->entries[is_current ? at : next].value;
 	}
 	return out;
 }

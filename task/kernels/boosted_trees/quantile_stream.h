@@ -8,7 +8,8 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
-/* A number of a summary; the ranks bound the weight of all smaller numbers, and with its own. */
+/* A number of a summary.  min_rank: lower bound of the weight of all smaller numbers.  max_rank:
+ * upper bound of that weight plus its own. */
 struct quantile_entry {
 	float value, weight, min_rank, max_rank;
 };
@@ -20,7 +21,7 @@ struct quantile_summary {
 struct quantile_stream {
 	double epsilon;
 	int64_t block_size, buffer_size;
-	struct quantile_entry *buffer; /* numbers that no summary has yet */
+	struct quantile_entry *buffer; /* numbers that are not in a summary yet */
 	size_t n_buffer, buffer_capacity;
 	struct quantile_summary *levels, final;
 	unsigned n_levels;
@@ -33,12 +34,12 @@ void quantile_stream_fini(struct quantile_stream *s);
 void quantile_stream_push(struct quantile_stream *s, float value, float weight);
 void quantile_stream_push_summary(struct quantile_stream *s, const struct quantile_entry *entries,
 				  size_t n);
-/* Makes s->final of all that was pushed. */
+/* Computes s->final from all pushed numbers and summaries. */
 void quantile_stream_finish(struct quantile_stream *s);
 
-/* At least n numbers (as far as there are), without duplicates; returns new. */
+/* Returns a new array of at least n distinct numbers, or of all if there are fewer. */
 float *quantile_boundaries(const struct quantile_summary *s, int64_t n, size_t *count);
-/* The numbers at n + 1 ranks of equal distance; returns new. */
+/* Returns a new array of the numbers at n + 1 equidistant ranks. */
 float *quantile_values(const struct quantile_summary *s, int64_t n, size_t *count);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The best split of each node by one feature: the bucket behind which the gains of the two children
- * are largest. */
+/* The best split of each node by one feature: the last bucket of the left child with the largest
+ * gain of both children. */
 #include "task/kernels/boosted_trees/split.h"
 
 #include <float.h>
@@ -10,14 +10,14 @@
 
 void leaf_weight(float gradient, float hessian, float l1, float l2, float *weight, float *gain)
 {
-	const float least = 1e-15f;
+	const float min_hessian = 1e-15f;
 
 	*weight = *gain = 0;
 	if (l1 > 0 && !(gradient > l1) && !(gradient < -l1))
 		return;
 	if (l1 > 0)
 		gradient += gradient > l1 ? -l1 : l1;
-	if (hessian + l2 <= least)
+	if (hessian + l2 <= min_hessian)
 		return;
 	*weight = -gradient / (hessian + l2);
 	*gain = -gradient * *weight;
@@ -95,7 +95,7 @@ static int put_splits(struct kernel_call *c, unsigned features, unsigned f, cons
 	return 0;
 }
 
-/* Reads the range of nodes, which the sums have to include. */
+/* Reads the range of nodes and checks that it is within the sums. */
 static int node_range(const struct kernel_call *c, int64_t nodes, int32_t *first, int32_t *end,
 		      struct mu_err *err)
 {

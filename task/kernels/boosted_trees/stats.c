@@ -37,7 +37,7 @@ static int bucket_failed(int32_t bucket, int64_t buckets, struct mu_err *err)
 			  (long long)buckets);
 }
 
-/* Allocates output 0 and as many sums; free s->sums. */
+/* Allocates output 0 and s->sums, which finish_sums() frees. */
 static int make_sums(struct stats *s, struct kernel_call *c, const int64_t *dims,
 		     struct mu_tensor **out, struct mu_err *err)
 {
@@ -56,7 +56,7 @@ static int finish_sums(struct stats *s, struct mu_tensor *out, int rc)
 }
 
 /* Adds the batch to the sums of a feature, which begin at `first`.  Quantiles can give more buckets
- * than num_buckets: as in TensorFlow, sums of those are added to the node behind. */
+ * than num_buckets: as in TensorFlow, these are added to the next node. */
 static int add_feature(struct stats *s, const int32_t *buckets, int64_t first, struct mu_err *err)
 {
 	for (int64_t i = 0; i < s->batch; i++) {
@@ -64,7 +64,7 @@ static int add_feature(struct stats *s, const int32_t *buckets, int64_t first, s
 		if (buckets[i] < 0)
 			return bucket_failed(buckets[i], s->buckets, err);
 		if (at >= s->n_sums)
-			continue; /* there is no node behind */
+			continue; /* there is no next node */
 		s->sums[at] += (double)s->gradients[i * s->logits];
 		s->sums[at + 1] += (double)s->hessians[i * s->hessian_size];
 	}
@@ -97,7 +97,7 @@ static void add_example(const struct stats *s, int64_t example, double *sum)
 		sum[s->logits + k] += (double)s->hessians[example * s->hessian_size + k];
 }
 
-/* Values that are -1 are missing; these have a bucket behind the others. */
+/* Values of -1 are missing and belong to an extra last bucket. */
 static int aggregate_stats(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *feature = kernel_in(c, 3);

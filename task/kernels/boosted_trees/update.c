@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growth of an ensemble: one layer of splits per call, a new tree when one has max_depth layers. */
+/* Growth of an ensemble: one layer of splits per call, a new tree when the newest has max_depth
+ * layers. */
 #include <math.h>
 
 #include "task/kernels/boosted_trees/ensemble.h"
@@ -140,14 +141,14 @@ static void split_node(struct tree *t, unsigned id, const struct candidate *s)
 static void grow(struct trees *t, const struct inputs *in, const struct candidate *best)
 {
 	struct tree *tree = &t->trees[t->n - 1];
-	unsigned before = tree->n_nodes;
+	unsigned n_before = tree->n_nodes;
 
-	for (unsigned id = 0; id < before; id++)
+	for (unsigned id = 0; id < n_before; id++)
 		if (best[id].is_set && !(in->pruning == PRUNING_PRE && best[id].gain < 0))
 			split_node(tree, id, &best[id]);
-	if (tree->n_nodes == before)
+	if (tree->n_nodes == n_before)
 		return; /* the next call tries the same nodes with other examples */
-	t->last_layer_start = (int32_t)before;
+	t->last_layer_start = (int32_t)n_before;
 	t->last_layer_end = (int32_t)tree->n_nodes;
 	if (++tree->layers_grown < in->max_depth)
 		return;
@@ -220,7 +221,7 @@ static int center_bias(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO(ensemble_put) struct ensemble *e = NULL;
 	float step, gain;
-	bool go_on = true;
+	bool continue_centering = true;
 
 	if (kernel_in(c, 1)->shape.count != 1)
 		return mu_invalid(err, "Expected one mean gradient, got %lld",
@@ -237,10 +238,10 @@ static int center_bias(struct kernel_call *c, struct mu_err *err)
 		trees_add(t, step);
 	} else {
 		float *bias = &t->trees[0].nodes[0].leaf.scalar;
-		go_on = fabsf(step / *bias) > 0.01f;
+		continue_centering = fabsf(step / *bias) > 0.01f;
 		*bias += step;
 	}
-	return kernel_out_value(c, 0, MU_BOOL, &go_on, err);
+	return kernel_out_value(c, 0, MU_BOOL, &continue_centering, err);
 }
 
 static const struct kernel rows[] = {
