@@ -60,7 +60,7 @@ static enum mu_code code_of_errno(int errnum)
 	case EMFILE:
 	case ENFILE:
 		return MU_RESOURCE_EXHAUSTED;
-	case EBADMSG: /* a broken compressed file: lib/io/decompress.h */
+	case EBADMSG: /* a corrupt compressed file: lib/io/decompress.h */
 		return MU_DATA_LOSS;
 	case EINVAL:
 	case ENAMETOOLONG:
@@ -90,7 +90,8 @@ int mu_fail_errno(struct mu_err *err, int errnum, const char *fmt, ...)
 	va_start(ap, fmt);
 	int rc = mu_vfail(err, code_of_errno(errnum), fmt, ap);
 	va_end(ap);
-	mu_append(err, ": %s", strerror(errnum));
+	mu_append(err, ": %s",
+		  errnum == EBADMSG ? "the compressed data is corrupt" : strerror(errnum));
 	return rc;
 }
 

@@ -140,7 +140,7 @@ def glimpses():
     for op, centered, normalized, size in itertools.product(("ExtractGlimpse", "ExtractGlimpseV2"), (True, False), (True, False), ((3, 4), (2, 2), (1, 12), (9, 1))):
         attrs = {"centered": centered, "normalized": normalized, "uniform_noise": False}
         yield Case(op, {"input": x[:7], "size": i32(*size), "offsets": at[:7]}, {**attrs, "noise": "zero"})
-        for noise in ("uniform", "gaussian"):  # drawn without a seed, but nothing of it is seen in the middle
+        for noise in ("uniform", "gaussian", ""):  # drawn without a seed, but nothing of it is seen in the middle
             yield Case(op, {"input": x[:7], "size": i32(*size), "offsets": at[:7]}, {**attrs, "noise": noise}, only_shape=True)
     for op, images, size, offsets in itertools.product(("ExtractGlimpse", "ExtractGlimpseV2"), (x[:2], x[0], x[:1]), ((3, 4), (3,)), (at[:2], at[0], at[:2, :1])):
         if images.ndim == 4:  # TensorFlow looks at dimensions that are not there

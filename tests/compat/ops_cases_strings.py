@@ -46,6 +46,8 @@ def substrings():
         yield Case(op, {"input": mixed}, {"encoding": "utf-8"})
         yield Case(op, {"input": strs("\u00c4b")})
         yield Case(op, {"input": strs("\u00c4b\u00df", "\ufb01n", "\u0130i\u0131", "\u03a3\u03b1\u03a3 \u03a3", "\u0434\u0416", "\U00010428\u1e9e", "\u01c5")}, {"encoding": "utf-8"})
+        yield Case(op, {"input": strs(*("\u0391" + middle for middle in ("\u03a3.\u0391", "\u0301\u03a3", "\u03a3'\u0391", "\u03a3\u00b7\u0391", "\u03a3-\u0391",
+                                                                   "\u03a3\u2019\u0391", "\u03a3.", "\u03a3. \u0391", ":\u03a3")))}, {"encoding": "utf-8"})
         yield Case(op, {"input": np.array([b"a\xff\xc3(\xe2\x82b"], object)}, {"encoding": "utf-8"})
     yield Case("StringStrip", {"input": mixed})
 
@@ -138,7 +140,7 @@ def csv_lines():
 def vocabularies():
     import tempfile
     names = []
-    for text in ("a\nb\nc\nd\ne\n", "x\nd\na\nq\nb"):
+    for text in ("a\nb\nc\nd\ne\n", "x\nd\na\nq\nb", "a\nb\na\n", "a\n\nb\n"):
         with tempfile.NamedTemporaryFile("w", prefix="muster-", delete=False) as f:
             f.write(text)
             names.append(np.array(f.name.encode(), dtype=object))
@@ -146,6 +148,8 @@ def vocabularies():
         yield Case("GenerateVocabRemapping", {"new_vocab_file": names[0],
                                               "old_vocab_file": names[1]},
                    {"num_new_vocab": n, "new_vocab_offset": skip, "old_vocab_size": most})
+    for old, most in itertools.product(names[2:], (-1, 1, 2)):  # a line twice, an empty line
+        yield Case("GenerateVocabRemapping", {"new_vocab_file": names[0], "old_vocab_file": old}, {"num_new_vocab": 2, "new_vocab_offset": 0, "old_vocab_size": most})
 
 
 def strings_cases():

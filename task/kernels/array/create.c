@@ -254,9 +254,12 @@ static int invert_permutation(struct kernel_call *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(kernel_out(c, 0, in->dtype, &in->shape, &out, err));
 	int64_t n = in->shape.count;
 	MU_AUTO_FREE bool *is_used = calloc((size_t)n + 1, 1);
+	if (!is_used)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld flags",
+			       (long long)n);
 	for (int64_t i = 0; i < n; i++) {
 		int64_t p = mu_tensor_int(in, i);
-		if (!is_used || p < 0 || p >= n || is_used[p])
+		if (p < 0 || p >= n || is_used[p])
 			return mu_invalid(err, "%lld is not between 0 and %lld, or is duplicated",
 					  (long long)p, (long long)n);
 		is_used[p] = true;

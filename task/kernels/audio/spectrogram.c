@@ -92,7 +92,6 @@ static int spectrogram(struct kernel_call *c, struct mu_err *err)
 struct mel {
 	int64_t bins, bands, coefficients;
 	int64_t first, last; /* bins between the frequency limits */
-	double low;
 	double *centre; /* of each band, in mel */
 	double *weight; /* of each bin */
 	int64_t *below; /* the band below each bin; -1: none */

@@ -125,7 +125,7 @@ static int reply_error(struct mu_span reply, struct mu_err *err)
 
 /* Fills out, also on failure, with new tensors. */
 static int receive_results(struct py_func *f, struct mu_span reply, struct mu_tensor *out,
-			   unsigned n, struct mu_err *err)
+			   struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(reply);
 	struct mu_pb_field field;
@@ -135,6 +135,10 @@ static int receive_results(struct py_func *f, struct mu_span reply, struct mu_te
 		if (field.number != LIST_TENSOR)
 			continue;
 		MU_RETURN_IF_ERROR(mu_tensor_parse(&out[i], field.bytes, err));
+		if (!mu_dtype_size(out[i].dtype) && out[i].dtype != MU_STRING)
+			return mu_fail(err, MU_UNIMPLEMENTED,
+				       "a Python function cannot return values of type %s",
+				       mu_dtype_name(out[i].dtype));
 		MU_RETURN_IF_ERROR(
 		    python_call_receive(&f->call, out[i].data, content_bytes(&out[i]), err));
 		i++;
@@ -166,7 +170,7 @@ static int exchange(struct py_func *f, struct mu_buf *reply, struct mu_tensor **
 	MU_RETURN_IF_ERROR(receive_message(f, reply, err));
 	*n = mu_pb_count(mu_buf_span(reply), LIST_TENSOR);
 	*results = MU_NEW_ARRAY(struct mu_tensor, *n);
-	return receive_results(f, mu_buf_span(reply), *results, *n, err);
+	return receive_results(f, mu_buf_span(reply), *results, err);
 }
 
 static int py_func_call(struct py_func *f, struct mu_err *err)

@@ -119,9 +119,7 @@ int files_next(struct dataset_iterator *it, const struct file_format *k, unsigne
 
 int files_fail_errno(const struct files *f, struct mu_err *err)
 {
-	return errno == EBADMSG
-		   ? mu_fail(err, MU_DATA_LOSS, "%.150s: the compressed data is broken", f->name)
-		   : mu_fail_errno(err, errno, "cannot read %.150s", f->name);
+	return mu_fail_errno(err, errno, "cannot read %.150s", f->name);
 }
 
 /* Skips the first `at` bytes of a file that has just been opened. */

@@ -209,7 +209,6 @@ static int repeat_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 
 struct zip_state {
 	struct dataset_iterator **inputs;
-	int64_t at;
 };
 
 static int zip_open(struct dataset_iterator *it, struct mu_err *err)

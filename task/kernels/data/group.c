@@ -69,14 +69,10 @@ static int fill_window(struct dataset_iterator *it, int64_t span, struct mu_err 
 
 /* Appends n elements, every stride-th of `from`, to a list: component k, or all if k < 0. */
 static void pick_elements(const struct element_list *from, int64_t n, int64_t stride,
-			  unsigned n_out, int k, struct element_list *to)
+			  unsigned n_out, unsigned k, struct element_list *to)
 {
-	unsigned first = k < 0 ? 0 : (unsigned)k, width = k < 0 ? n_out : 1;
-
-	for (int64_t i = 0; i < n; i++, to->n++) {
-		const struct mu_tensor *t = &from->t[i * stride * n_out + first];
-		element_ref(element_list_next(to, width), t, width);
-	}
+	for (int64_t i = 0; i < n; i++, to->n++)
+		element_ref(element_list_next(to, 1), &from->t[i * stride * n_out + k], 1);
 }
 
 static int window_elements(const struct dataset_iterator *it, int64_t n, int64_t stride,
@@ -87,7 +83,7 @@ static int window_elements(const struct dataset_iterator *it, int64_t n, int64_t
 
 	for (unsigned k = 0; k < it->d->n_out && !rc; k++) {
 		struct element_list elements = {0};
-		pick_elements(&w->list, n, stride, it->d->n_out, (int)k, &elements);
+		pick_elements(&w->list, n, stride, it->d->n_out, k, &elements);
 		if ((rc = element_list_to_dataset(&elements, 1, &out[k], err)))
 			element_drop(out, k);
 	}

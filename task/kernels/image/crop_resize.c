@@ -24,7 +24,7 @@ struct crops {
 struct interpolation {
 	bool inside;
 	int64_t low, high;
-	float part, from; /* weight of `high`; position along the axis */
+	float part; /* weight of `high` */
 };
 
 static struct interpolation crop_resize_interpolation(const struct crops *k, const float *box,
@@ -33,7 +33,7 @@ static struct interpolation crop_resize_interpolation(const struct crops *k, con
 	float first = box[axis], last = box[axis + 2], end = (float)(k->image_size[axis] - 1);
 	float step = k->size[axis] > 1 ? (last - first) * end / (float)(k->size[axis] - 1) : 0;
 	float at = k->size[axis] > 1 ? first * end + (float)i * step : 0.5f * (first + last) * end;
-	struct interpolation b = {.inside = at >= 0 && at <= end, .from = at};
+	struct interpolation b = {.inside = at >= 0 && at <= end};
 
 	if (!b.inside) /* NaN too */
 		return b;

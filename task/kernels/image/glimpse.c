@@ -86,15 +86,22 @@ static int read_glimpse(const struct kernel_call *c, struct glimpse *g, struct m
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	const char *noise = args_attr_string(c->node, "noise", "uniform");
+	bool is_uniform = args_attr_bool(c->node, "uniform_noise", true);
 	int n = 0;
 
 	MU_RETURN_IF_ERROR(args_ints(c, 1, g->size, 2, &n, err));
 	if (g->size[0] < 1 || g->size[1] < 1)
 		return mu_invalid(err, "size must be two positive numbers: height and width");
+	if (!*noise)
+		noise = is_uniform ? "uniform" : "gaussian";
+	else if (is_uniform && strcmp(noise, "uniform") != 0)
+		return mu_invalid(
+		    err, "The uniform_noise and noise could not be specified at the same time");
 	while (g->noise < MU_COUNT(noise_names) && strcmp(noise, noise_names[g->noise]))
 		g->noise++;
 	if (g->noise == MU_COUNT(noise_names))
-		return mu_invalid(err, "noise must be uniform, gaussian or zero, not %.40s", noise);
+		return mu_invalid(
+		    err, "The noise could only be uniform, gaussian, or zero, got %.40s", noise);
 	memcpy(g->in, in->dim + 1, sizeof g->in);
 	g->depth = in->dim[3];
 	g->centered = args_attr_bool(c->node, "centered", true);

@@ -8,17 +8,17 @@
 #include "task/kernels/engine/kernel_table.h"
 
 /* Copies the strings of an input into an arena, with a NUL after each. */
-static int string_list(const struct kernel_call *c, unsigned i, struct mu_arena *a, char ***out,
-		       unsigned *n, struct mu_err *err)
+static char **string_list(const struct kernel_call *c, unsigned i, struct mu_arena *a, unsigned *n)
 {
 	const struct mu_tensor *t = kernel_in(c, i);
+
 	*n = (unsigned)t->shape.count;
-	*out = MU_ARENA_ARRAY(a, char *, *n);
+	char **list = MU_ARENA_ARRAY(a, char *, *n);
 	for (unsigned k = 0; k < *n; k++) {
 		struct mu_span s = elems_span(t, k);
-		(*out)[k] = mu_arena_strndup(a, s.data, s.len);
+		list[k] = mu_arena_strndup(a, s.data, s.len);
 	}
-	return 0;
+	return list;
 }
 
 struct request {
@@ -42,8 +42,8 @@ static int read_request(const struct kernel_call *c, unsigned tensors, struct re
 	unsigned n_slices;
 
 	MU_RETURN_IF_ERROR(args_string(c, 0, &r->prefix, err));
-	MU_RETURN_IF_ERROR(string_list(c, 1, &r->arena, &r->names, &r->n, err));
-	MU_RETURN_IF_ERROR(string_list(c, 2, &r->arena, &r->slices, &n_slices, err));
+	r->names = string_list(c, 1, &r->arena, &r->n);
+	r->slices = string_list(c, 2, &r->arena, &n_slices);
 	if (r->n != tensors || n_slices != tensors)
 		return mu_invalid(err, "%u tensors, but %u names and %u shape_and_slices", tensors,
 				  r->n, n_slices);
@@ -82,10 +82,10 @@ static int save_v1_format(struct kernel_call *c, struct mu_err *err)
 
 	if (c->n_in < first)
 		return mu_invalid(err, "filename, names or slices are missing");
-	if ((rc = args_string(c, 0, &r.prefix, err)) ||
-	    (rc = string_list(c, 1, &r.arena, &r.names, &r.n, err)) ||
-	    (sliced && (rc = string_list(c, 2, &r.arena, &r.slices, &n_slices, err))))
-		return rc;
+	MU_RETURN_IF_ERROR(args_string(c, 0, &r.prefix, err));
+	r.names = string_list(c, 1, &r.arena, &r.n);
+	if (sliced)
+		r.slices = string_list(c, 2, &r.arena, &n_slices);
 	if (r.n != c->n_in - first || (sliced && n_slices != r.n))
 		return mu_invalid(err, "%u tensors, but %u names and %u shapes_and_slices",
 				  c->n_in - first, r.n, n_slices);
@@ -195,9 +195,9 @@ static int restore_v1_format(struct kernel_call *c, struct mu_err *err)
 	unsigned n_slices = 1;
 
 	MU_RETURN_IF_ERROR(args_string(c, 0, &r.prefix, err));
-	MU_RETURN_IF_ERROR(string_list(c, 1, &r.arena, &r.names, &r.n, err));
+	r.names = string_list(c, 1, &r.arena, &r.n);
 	if (sliced)
-		MU_RETURN_IF_ERROR(string_list(c, 2, &r.arena, &r.slices, &n_slices, err));
+		r.slices = string_list(c, 2, &r.arena, &n_slices);
 	if (r.n != 1 || n_slices != 1)
 		return mu_invalid(err, "tensor_name and shape_and_slice are one string each");
 	if (!sliced)
@@ -209,15 +209,13 @@ static int restore_v1_format(struct kernel_call *c, struct mu_err *err)
 static int merge_v2(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_ARENA arena = {0};
-	char **from, *to = NULL;
+	MU_AUTO_FREE char *to = NULL;
 	unsigned n;
+	char **from = string_list(c, 0, &arena, &n);
 
-	int rc = string_list(c, 0, &arena, &from, &n, err);
-	if (!rc && !(rc = args_string(c, 1, &to, err)))
-		rc = mu_bundle_merge((const char *const *)from, n, to,
-				     args_attr_bool(c->node, "delete_old_dirs", true), err);
-	free(to);
-	return rc;
+	MU_RETURN_IF_ERROR(args_string(c, 1, &to, err));
+	return mu_bundle_merge((const char *const *)from, n, to,
+			       args_attr_bool(c->node, "delete_old_dirs", true), err);
 }
 
 /* ---- file names ---- */

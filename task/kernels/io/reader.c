@@ -128,7 +128,7 @@ static int open_copy(struct reader *r, struct mu_err *err)
 	fclose(source);
 	if ((broken || full) && r->file)
 		fclose(mu_steal(&r->file));
-	return broken ? mu_fail(err, MU_DATA_LOSS, "%.150s: the compressed data is broken", r->work)
+	return broken ? mu_fail(err, MU_DATA_LOSS, "%.150s: the compressed data is corrupt", r->work)
 	       : full ? mu_fail(err, MU_RESOURCE_EXHAUSTED, "%.150s: no space to decompress it",
 				r->work)
 		      : 0;

@@ -94,10 +94,11 @@ static void epoch_begin(struct record_input *r)
 
 static int open_next_file(struct record_input *r, const char *compression, struct mu_err *err)
 {
-	const char *path = r->files.gl_pathv[r->next_file++];
+	const char *path = r->files.gl_pathv[r->next_file];
 	FILE *file;
 
 	MU_RETURN_IF_ERROR(mu_decompress_open(&file, path, mu_span_of(compression), err));
+	r->next_file++; /* a file that cannot be opened is tried again */
 	r->reader = mu_tfrecord_read(file, path);
 	return 0;
 }

@@ -31,8 +31,7 @@ static void writer_free(struct resource *r)
 {
 	struct writer *w = MU_CONTAINER(r, struct writer, base);
 
-	if (w->events)
-		mu_event_close(w->events, NULL);
+	mu_event_close(w->events, NULL);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
 }

@@ -19,12 +19,26 @@ bool vocabulary_line(const struct mu_buf *b, size_t *at, struct mu_span *out)
 	return true;
 }
 
-int vocabulary_read(const struct kernel_call *c, unsigned in, struct mu_buf *b, struct mu_err *err)
+int vocabulary_read(const struct kernel_call *c, unsigned in, int64_t vocab_size, struct mu_buf *b,
+		    int64_t *n, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path = NULL;
+	struct mu_span line;
+	size_t at = 0;
 
 	MU_RETURN_IF_ERROR(args_string(c, in, &path, err));
-	return file_error(mu_buf_read_file(b, path, MAX_FILE_BYTES, err), path, err);
+	MU_RETURN_IF_ERROR(file_error(mu_buf_read_file(b, path, MAX_FILE_BYTES, err), path, err));
+	for (*n = 0; (vocab_size < 0 || *n < vocab_size) && vocabulary_line(b, &at, &line); ++*n)
+		if (!line.len)
+			return mu_invalid(
+			    err, "Invalid content in %s: empty line found at position %zu.", path,
+			    at);
+	if (!at)
+		return mu_fail(err, MU_OUT_OF_RANGE, "%s is empty", path);
+	return *n < vocab_size
+		   ? mu_invalid(err, "Invalid vocab_size in %s: expected %lld but got %lld", path,
+				(long long)vocab_size, (long long)*n)
+		   : 0;
 }
 
 /* Finds column k of a line; returns false if the line has fewer columns. */
@@ -97,21 +111,10 @@ int vocabulary_pairs(const struct kernel_call *c, enum mu_dtype key, enum mu_dty
 
 	MU_RETURN_IF_ERROR(check_index("key", key_at, key, err));
 	MU_RETURN_IF_ERROR(check_index("value", value_at, value, err));
-	MU_RETURN_IF_ERROR(vocabulary_read(c, 1, &text, err));
-	struct mu_span path = elems_span(kernel_in(c, 1), 0);
 	if (strlen(delim) != 1)
 		return mu_invalid(err, "delimiter should be only 1 char");
-	for (; (vocab_size < 0 || n < vocab_size) && vocabulary_line(&text, &at, &line); n++)
-		if (!line.len)
-			return mu_invalid(err,
-					  "Invalid content in %.*s: empty line found at position "
-					  "%zu.",
-					  (int)path.len, path.data, at);
-	if (!at)
-		return mu_fail(err, MU_OUT_OF_RANGE, "%.*s is empty", (int)path.len, path.data);
-	if (vocab_size >= 0 && n < vocab_size)
-		return mu_invalid(err, "Invalid vocab_size in %.*s: expected %lld but got %lld",
-				  (int)path.len, path.data, (long long)vocab_size, (long long)n);
+	MU_RETURN_IF_ERROR(vocabulary_read(c, 1, vocab_size, &text, &n, err));
+	struct mu_span path = elems_span(kernel_in(c, 1), 0);
 	struct mu_shape s = mu_shape_vec(n);
 	MU_RETURN_IF_ERROR(mu_tensor_new(&k, key, &s, err));
 	MU_RETURN_IF_ERROR(mu_tensor_new(&v, value, &s, err));

@@ -5,8 +5,10 @@
 
 #include "task/runtime/kernel.h"
 
-/* Reads the file that input `in` names. */
-int vocabulary_read(const struct kernel_call *c, unsigned in, struct mu_buf *b, struct mu_err *err);
+/* Reads the file that input `in` names.  *n: number of lines, at most vocab_size, which must all
+ * exist; -1: all lines of the file. */
+int vocabulary_read(const struct kernel_call *c, unsigned in, int64_t vocab_size, struct mu_buf *b,
+		    int64_t *n, struct mu_err *err);
 /* Reads the next line, without its line end; returns false at the end of the text. */
 bool vocabulary_line(const struct mu_buf *b, size_t *at, struct mu_span *out);
 /* Reads the keys and values of a table from the file that input 1 names.  The attributes key_index,

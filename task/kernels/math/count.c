@@ -13,7 +13,7 @@
 
 struct bins {
 	const struct mu_tensor *values, *weights;
-	int64_t rows, columns, n;
+	int64_t columns, n;
 	bool binary_output; /* 1 for each value that is present, instead of counts */
 };
 
@@ -162,7 +162,6 @@ static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
 		    err, "positions %s, values %s and a shape of rank %d (of 1 or 2) do not fit",
 		    mu_shape_str(&indices->shape), mu_shape_str(&values->shape), rank);
 	b.binary_output = args_attr_bool(c->node, "binary_output", false);
-	b.rows = rank == 2 ? dims[0] : 1;
 	for (int64_t i = 0; i < values->shape.count; i++)
 		if (!entry_is_within(indices, dims, rank, i))
 			return mu_invalid(err,

@@ -30,12 +30,16 @@ int sparse_in_unchecked(const struct kernel_call *c, unsigned i, struct sparse *
 int sparse_in(const struct kernel_call *c, unsigned i, struct sparse *s, struct mu_err *err)
 {
 	MU_RETURN_IF_ERROR(sparse_in_unchecked(c, i, s, err));
-	for (int64_t k = 0; k < s->n * s->shape.rank; k++) {
-		int64_t x = mu_tensor_int(s->at, k);
-		if (x < 0 || x >= s->shape.dim[k % s->shape.rank])
-			return sparse_out_of_bounds(k / s->shape.rank,
-						    MU_DATA(int64_t, s->at) + k - k % s->shape.rank,
-						    s->shape.rank, s->shape.dim, err);
+	for (int64_t k = 0; k < s->n; k++) {
+		int64_t position[MU_MAX_RANK];
+		bool is_inside = true;
+
+		for (int d = 0; d < s->shape.rank; d++) {
+			position[d] = mu_tensor_int(s->at, k * s->shape.rank + d);
+			is_inside &= position[d] >= 0 && position[d] < s->shape.dim[d];
+		}
+		if (!is_inside)
+			return sparse_out_of_bounds(k, position, s->shape.rank, s->shape.dim, err);
 	}
 	return 0;
 }

@@ -90,6 +90,39 @@ static bool is_cased(const int32_t *text, size_t n, size_t at)
 	return iswupper_l(c, utf8) || iswlower_l(c, utf8);
 }
 
+/* Characters of Greek and Latin text that do not end a word for ICU: punctuation within words and
+ * accents (Unicode's Case_Ignorable). */
+static bool is_case_ignorable(int32_t c)
+{
+	static const struct {
+		int32_t first, last;
+	} ranges[] = {{0x27, 0x27},     {0x2e, 0x2e},     {0x3a, 0x3a},     {0x5e, 0x5e},
+		      {0x60, 0x60},     {0xa8, 0xa8},     {0xad, 0xad},     {0xaf, 0xaf},
+		      {0xb4, 0xb4},     {0xb7, 0xb8},     {0x2b0, 0x36f},   {0x374, 0x375},
+		      {0x37a, 0x37a},   {0x384, 0x385},   {0x387, 0x387},   {0x483, 0x489},
+		      {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x1fbd, 0x1fbd}, {0x1fbf, 0x1fc1},
+		      {0x1fcd, 0x1fcf}, {0x1fdd, 0x1fdf}, {0x1fed, 0x1fef}, {0x1ffd, 0x1ffe},
+		      {0x200b, 0x200f}, {0x2018, 0x2019}, {0x2024, 0x2024}, {0x2027, 0x2027},
+		      {0x20d0, 0x20f0}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
+
+	for (unsigned i = 0; i < MU_COUNT(ranges); i++)
+		if (c >= ranges[i].first && c <= ranges[i].last)
+			return true;
+	return false;
+}
+
+/* True if a sigma at `at` is the last letter, and not the only one, of its word. */
+static bool ends_word(const int32_t *text, size_t n, size_t at)
+{
+	size_t before = at, after = at + 1;
+
+	while (before && is_case_ignorable(text[before - 1]))
+		before--;
+	while (after < n && is_case_ignorable(text[after]))
+		after++;
+	return before && is_cased(text, n, before - 1) && !is_cased(text, n, after);
+}
+
 static void put_upper(const struct unicode_encoding *e, struct mu_buf *b, const int32_t *text,
 		      size_t n, size_t at)
 {
@@ -106,9 +139,8 @@ static void put_lower(const struct unicode_encoding *e, struct mu_buf *b, const 
 		      size_t n, size_t at)
 {
 	int32_t c = text[at];
-	bool ends_word = at && is_cased(text, n, at - 1) && !is_cased(text, n, at + 1);
 
-	if (c == SIGMA && ends_word)
+	if (c == SIGMA && ends_word(text, n, at))
 		c = FINAL_SIGMA;
 	else
 		c = (int32_t)towlower_l((wint_t)c, utf8);
