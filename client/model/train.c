@@ -63,6 +63,10 @@ static int load_data(struct trainer *t, struct mu_err *err)
 							   .skip_bad = o->records.skip_bad,
 							   .scale = scale},
 				      o->test_fraction, o->split_seed, err);
+	if (!o->train_images || !o->train_labels)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "there is no training data: set csv, records, or train_images and "
+			       "train_labels");
 	rc = mu_dataset_idx(&t->data, o->train_images, o->train_labels, scale, err);
 	if (!rc && o->test_images && o->test_labels)
 		rc = mu_dataset_idx(&t->test, o->test_images, o->test_labels, scale, err);

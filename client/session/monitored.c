@@ -438,6 +438,9 @@ int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct 
 	struct mu_err why = {0};
 	int rc;
 
+	if (!m->o.train.node || m->o.train.port == MU_CONTROL)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "`train` must be the result of mu_minimize with a global step");
 	while (may_recover(m, rc = run_once(m, run, values, &why)) && m->recoveries++ < most) {
 		mu_warn("train", "lost the session at step %lld, opening a new one: %s",
 			(long long)m->step, why.msg);

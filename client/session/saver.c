@@ -124,6 +124,9 @@ struct mu_saver *mu_saver_new_with(struct mu_builder *b, const struct mu_saver_o
 	struct mu_out *saved = MU_NEW_ARRAY(struct mu_out, shards + 1);
 	struct mu_out *assigned = MU_NEW_ARRAY(struct mu_out, n + 1);
 
+	if (!n)
+		mu_builder_fail(b, MU_INVALID_ARGUMENT,
+				"a saver needs variables: create it after them");
 	v->b = b;
 	v->shards = s;
 	v->n_shards = shards;

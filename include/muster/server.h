@@ -24,7 +24,8 @@ int mu_server_start(struct mu_server **out, const struct mu_cluster *c, const ch
 		    struct mu_err *err);
 /* A cluster of one task, /job:local/task:0, on a free port of this machine. */
 int mu_server_create_local(struct mu_server **out, struct mu_err *err);
-/* "grpc://host:port"; valid until mu_server_stop. */
+/* "grpc://host:port"; valid until mu_server_stop. With MUSTER_TLS the server refuses connections in
+ * plaintext: use mu_server_transport. */
 const char *mu_server_target(const struct mu_server *s);
 /* For mu_session_options: sessions of this process call the server directly, without a connection.
  */

@@ -40,6 +40,11 @@ struct mu_out mu_const_int(struct mu_builder *b, enum mu_dtype dtype, int64_t v)
 
 	if (dtype == MU_INT64)
 		return const_of(b, dtype, mu_shape_scalar(), &v, sizeof(v));
+	if (dtype != MU_INT32 || narrow != v)
+		mu_builder_fail(b, MU_INVALID_ARGUMENT,
+				"mu_const_int: %lld is no value of type %s, which must be int32 or "
+				"int64",
+				(long long)v, mu_dtype_name(dtype));
 	return const_of(b, MU_INT32, mu_shape_scalar(), &narrow, sizeof(narrow));
 }
 
