@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* muster run with the built-in trainer: results, checkpoints, signals, killed processes. */
+#include <glob.h>
+
+#include "lib/base/pb.h"
 #include "lib/checkpoint/bundle.h"
 #include "lib/checkpoint/checkpoint_state.h"
+#include "lib/io/event_writer.h"
+#include "lib/io/tfrecord.h"
 #include "tests/cli/job.h"
 
 static struct mu_err err;
@@ -270,6 +275,49 @@ static void checkpoint_diff__tells_large_integers_apart(void **state)
 	assert_output_has(output, ": 1152921504606846976 -> 1152921504606846977\n");
 }
 
+/* The step of the SessionLog event with status START in the newest event file. */
+static int64_t start_step(void)
+{
+	MU_AUTO(mu_tfrecord_reader_free) struct mu_tfrecord_reader *r = NULL;
+	MU_AUTO_FREE char *pattern = mu_xasprintf("%s/out/events*", folder);
+	struct mu_span record;
+	glob_t files;
+	int64_t step = 0;
+	bool found = false;
+
+	assert_int_equal(glob(pattern, 0, NULL, &files), 0); /* the names have the time */
+	assert_ok(mu_tfrecord_open(&r, files.gl_pathv[files.gl_pathc - 1], &err), &err);
+	while (!found && mu_tfrecord_next(r, &record, &err) > 0) {
+		struct mu_pb event = mu_pb_of(record);
+		struct mu_pb_field f;
+
+		for (step = 0; mu_pb_next(&event, &f);) {
+			if (f.number == 2)
+				step = (int64_t)f.value;
+			struct mu_pb log = mu_pb_of(f.bytes);
+			struct mu_pb_field status;
+			if (f.number == 7 && mu_pb_next(&log, &status))
+				found = status.number == 1 && status.value == MU_SESSION_START;
+		}
+	}
+	globfree(&files);
+	return found ? step : -1;
+}
+
+static void second_run__begins_its_events_behind_those_of_the_first(void **state)
+{
+	MU_AUTO_BUF first = {0};
+	MU_AUTO_BUF second = {0};
+
+	write_manifest(100, "");
+	assert_int_equal(muster(&first, "run", manifest), 0);
+	assert_int_equal(start_step(), 1);
+	usleep(1100 * 1000); /* the names of event files have seconds */
+	write_manifest(200, "");
+	assert_int_equal(muster(&second, "run", manifest), 0);
+	assert_true(start_step() > 100);
+}
+
 static void interrupt__saves_and_ends(void **state)
 {
 	MU_AUTO_BUF output = {0};
@@ -305,6 +353,7 @@ int main(void)
 	    T(master__leads_as_a_chief_does),
 	    T(checkpoint_diff__shows_trained_variables),
 	    T(checkpoint_diff__tells_large_integers_apart),
+	    T(second_run__begins_its_events_behind_those_of_the_first),
 	    T(interrupt__saves_and_ends),
 	    T(killed_chief__in_sync_mode__restarts_and_reaches_the_goal),
 	};
