@@ -24,6 +24,7 @@ FLAGS_release := -O2 -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 FLAGS_asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 FLAGS_tsan    := -O1 -fsanitize=thread
 FLAGS_fuzz    := -O1 -fsanitize=fuzzer-no-link,address,undefined
+FLAGS_clang   := -O0
 CFLAGS   += $(FLAGS_$(MODE))
 LDFLAGS  += $(filter -fsanitize%,$(FLAGS_$(MODE)))
 

@@ -3,7 +3,7 @@
 # by all processors, unless -j says otherwise
 again = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKEFLAGS))),,-j$(shell nproc))
 
-.PHONY: deps demo test unit build-tests test-install test-compat diff test-api test-simulator test-cluster test-images check asan tsan tidy fmt clean help
+.PHONY: deps demo test clang unit build-tests test-install test-compat diff test-api test-simulator test-cluster test-images check asan tsan tidy fmt clean help
 deps: ## install what is missing (Debian, Ubuntu) and say what it does
 	@tools/deps
 
@@ -72,6 +72,10 @@ asan: ## unit tests under AddressSanitizer and UBSan
 tsan: ## unit tests under ThreadSanitizer
 	@TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1:suppressions=tools/tsan.supp \
 	  TEST_TIMEOUT=$${TEST_TIMEOUT:-600} $(again) MODE=tsan unit
+
+clang: ## everything built with clang
+	@tools/deps dev
+	@$(again) MODE=clang CC=clang all examples
 
 tidy: compile_commands.json ## clang-tidy and the limits of taste
 	@tools/check-taste

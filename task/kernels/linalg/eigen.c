@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "task/kernels/engine/complex_of.h"
 #include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/linalg/matrices.h"
-#include "task/kernels/math/complex_of.h"
 
 typedef double _Complex number;
 

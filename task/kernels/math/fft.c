@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "task/kernels/math/complex_of.h"
+#include "task/kernels/engine/complex_of.h"
 
 enum { LARGEST_FACTOR = 13 };
 

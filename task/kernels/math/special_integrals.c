@@ -5,7 +5,7 @@
 #include <complex.h>
 #include <math.h>
 
-#include "task/kernels/math/complex_of.h"
+#include "task/kernels/engine/complex_of.h"
 #include "task/kernels/math/special.h"
 
 enum { TERMS = 400 };

@@ -5,6 +5,8 @@
 #include <complex.h>
 #include <math.h>
 
+#include "task/kernels/engine/complex_of.h"
+
 typedef float _Complex complex64;
 typedef double _Complex complex128;
 
@@ -13,7 +15,7 @@ static complex128 sign_of(complex128 x)
 	double size = cabs(x);
 
 	if (!isfinite(size))
-		return CMPLX(NAN, NAN);
+		return complex_of(NAN, NAN);
 	return size > 0 ? x / size : 0;
 }
 

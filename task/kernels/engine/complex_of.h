@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef MU_TASK_KERNELS_MATH_COMPLEX_OF_H
-#define MU_TASK_KERNELS_MATH_COMPLEX_OF_H
+#ifndef MU_TASK_KERNELS_ENGINE_COMPLEX_OF_H
+#define MU_TASK_KERNELS_ENGINE_COMPLEX_OF_H
 
-/* CMPLX, which some compilers lack.  Unlike re + im * I it is correct for infinities and NaN. */
+/* CMPLX, which clang lacks.  Unlike re + im * I it is correct for infinities and NaN. */
 static inline double _Complex complex_of(double re, double im)
 {
 	union {
