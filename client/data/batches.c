@@ -3,8 +3,8 @@
  *
  * With `ahead` batches a thread prefetches, and only that thread accesses order, at and state. The
  * slots form a ring. Slots [n_taken, n_filled) are filled. The slot before n_taken belongs to the
- * caller until the next call. The session of a synchronous worker may hold the slot before that,
- * which it was fed last. The thread may fill all other slots. Without a thread a free slot is
+ * caller until the next call. The session of a synchronous worker may hold the slot before that:
+ * the feeds of its last step. The thread may fill all other slots. Without a thread a free slot is
  * filled on demand.
  */
 #include <pthread.h>

@@ -13,43 +13,43 @@ typedef int32_t ints4 __attribute__((vector_size(16), may_alias));
 typedef float floats4 __attribute__((vector_size(16), may_alias));
 typedef float unaligned_floats4 __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* Returns scale as a float if i / scale is exactly of_byte[i] for each byte i, else 0. */
-static float exact_divisor(const float *of_byte, double scale)
+/* Returns scale as a float if i / scale is exactly byte_values[i] for each byte i, else 0. */
+static float exact_divisor(const float *byte_values, double scale)
 {
 	float divisor = (float)scale;
 
 	for (int i = 0; i < 256; i++)
-		if ((float)i / divisor != of_byte[i])
+		if ((float)i / divisor != byte_values[i])
 			return 0;
 	return divisor;
 }
 
 void bytes_table_init(struct mu_dataset *d, double scale)
 {
-	d->of_byte = MU_NEW_ARRAY(float, 256);
+	d->byte_values = MU_NEW_ARRAY(float, 256);
 	for (int i = 0; i < 256; i++)
-		d->of_byte[i] = (float)(i / scale);
-	d->divisor = exact_divisor(d->of_byte, scale);
+		d->byte_values[i] = (float)(i / scale);
+	d->divisor = exact_divisor(d->byte_values, scale);
 }
 
-static floats4 divide(ints4 x, floats4 by)
+static floats4 divide(ints4 x, floats4 divisor_vector)
 {
-	return __builtin_convertvector(x, floats4) / by;
+	return __builtin_convertvector(x, floats4) / divisor_vector;
 }
 
-static void store8(float *to, words8 x, floats4 by)
+static void store8(float *to, words8 x, floats4 divisor_vector)
 {
 	const words8 zero = {0};
 
-	*(unaligned_floats4 *)to =
-	    divide((ints4)__builtin_shufflevector(x, zero, 0, 8, 1, 9, 2, 10, 3, 11), by);
-	*(unaligned_floats4 *)(to + 4) =
-	    divide((ints4)__builtin_shufflevector(x, zero, 4, 12, 5, 13, 6, 14, 7, 15), by);
+	*(unaligned_floats4 *)to = divide(
+	    (ints4)__builtin_shufflevector(x, zero, 0, 8, 1, 9, 2, 10, 3, 11), divisor_vector);
+	*(unaligned_floats4 *)(to + 4) = divide(
+	    (ints4)__builtin_shufflevector(x, zero, 4, 12, 5, 13, 6, 14, 7, 15), divisor_vector);
 }
 
 void bytes_to_floats(const struct mu_dataset *d, const uint8_t *from, float *to)
 {
-	const floats4 by = {d->divisor, d->divisor, d->divisor, d->divisor};
+	const floats4 divisor_vector = {d->divisor, d->divisor, d->divisor, d->divisor};
 	const bytes16 zero = {0};
 	int64_t i = 0;
 
@@ -59,12 +59,12 @@ void bytes_to_floats(const struct mu_dataset *d, const uint8_t *from, float *to)
 		store8(to + i,
 		       (words8)__builtin_shufflevector(x, zero, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20,
 						       5, 21, 6, 22, 7, 23),
-		       by);
+		       divisor_vector);
 		store8(to + i + 8,
 		       (words8)__builtin_shufflevector(x, zero, 8, 24, 9, 25, 10, 26, 11, 27, 12,
 						       28, 13, 29, 14, 30, 15, 31),
-		       by);
+		       divisor_vector);
 	}
 	for (; i < d->features; i++)
-		to[i] = d->of_byte[from[i]];
+		to[i] = d->byte_values[from[i]];
 }

@@ -19,22 +19,22 @@ void mu_dataset_fini(struct mu_dataset *d)
 {
 	mu_tensor_unref(&d->x);
 	mu_tensor_unref(&d->y);
-	free(d->of_byte);
-	d->of_byte = NULL;
+	free(d->byte_values);
+	d->byte_values = NULL;
 }
 
 void mu_dataset_row(const struct mu_dataset *d, int64_t row, float *to)
 {
 	int64_t n = d->features;
 
-	if (d->of_byte)
+	if (d->byte_values)
 		bytes_to_floats(d, MU_DATA(uint8_t, &d->x) + row * n, to);
 	else
 		memcpy(to, MU_DATA(float, &d->x) + row * n, (size_t)n * sizeof(float));
 }
 
 /* Allocates the labels only. */
-static int make_labels(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
+static int alloc_labels(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
 {
 	struct mu_shape shape;
 	int rc = mu_shape_set(&shape, 1, &rows, err);
@@ -46,7 +46,7 @@ static int make_labels(struct mu_dataset *d, int64_t rows, int64_t features, str
 int dataset_alloc(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
 {
 	struct mu_shape shape;
-	int rc = make_labels(d, rows, features, err);
+	int rc = alloc_labels(d, rows, features, err);
 
 	if (!rc)
 		rc = mu_shape_set(&shape, 2, (int64_t[]){rows, features}, err);
@@ -76,14 +76,14 @@ static int set_label(struct mu_dataset *d, int64_t row, int64_t from, double lab
 	return 0;
 }
 
-static double max_abs(const double *v, int64_t rows, int64_t width, int64_t use)
+static double max_abs(const double *v, int64_t rows, int64_t width, int64_t n_columns)
 {
-	double most = 0;
+	double max = 0;
 
 	for (int64_t r = 0; r < rows; r++)
-		for (int64_t c = 0; c < use; c++)
-			most = fabs(v[r * width + c]) > most ? fabs(v[r * width + c]) : most;
-	return most > 0 ? most : 1;
+		for (int64_t c = 0; c < n_columns; c++)
+			max = fabs(v[r * width + c]) > max ? fabs(v[r * width + c]) : max;
+	return max > 0 ? max : 1;
 }
 
 /* Fills d with rows order[from … to-1] of the table. */
@@ -128,7 +128,7 @@ int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const stru
 	const char *path = o->pattern;
 	double scale = o->scale;
 	struct mu_dataset a, b;
-	int64_t rows, held;
+	int64_t rows, test_rows;
 	int rc;
 
 	if (!(test_fraction >= 0 && test_fraction < 1))
@@ -142,8 +142,8 @@ int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const stru
 	order = MU_NEW_ARRAY(int64_t, (size_t)rows);
 	for (int64_t i = 0; i < rows; i++)
 		order[i] = i;
-	held = (int64_t)((double)rows * test_fraction);
-	if (rows - held < 1)
+	test_rows = (int64_t)((double)rows * test_fraction);
+	if (rows - test_rows < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: %lld rows leave none to train on",
 			       path, (long long)rows);
 	if (scale == 0)
@@ -151,10 +151,10 @@ int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const stru
 				t.shape.dim[1] - 1);
 	if (split_seed)
 		data_shuffle(order, rows, &split_seed);
-	rc = csv_part(&a, &t, order, 0, rows - held, scale, path, err);
+	rc = csv_part(&a, &t, order, 0, rows - test_rows, scale, path, err);
 	if (rc)
 		return rc;
-	rc = csv_part(&b, &t, order, rows - held, rows, scale, path, err);
+	rc = csv_part(&b, &t, order, rows - test_rows, rows, scale, path, err);
 	if (rc) {
 		mu_dataset_fini(&a);
 		return rc;
@@ -169,12 +169,12 @@ int mu_dataset_memory(struct mu_dataset *out, const float *x, const int32_t *y, 
 		      int64_t features, double scale, struct mu_err *err)
 {
 	struct mu_dataset d;
-	bool is_set = scale != 0;
+	bool has_scale = scale != 0;
 	int rc = dataset_alloc(&d, rows, features, err);
 
 	if (rc)
 		return rc;
-	for (int64_t i = 0; i < rows * features && !is_set; i++)
+	for (int64_t i = 0; i < rows * features && !has_scale; i++)
 		scale = (double)fabsf(x[i]) > scale ? (double)fabsf(x[i]) : scale;
 	for (int64_t i = 0; i < rows * features; i++)
 		MU_DATA(float, &d.x)[i] = (float)((double)x[i] / (scale > 0 ? scale : 1));
@@ -227,7 +227,7 @@ int mu_dataset_idx(struct mu_dataset *out, const char *images, const char *label
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%s is %s and %s is %s: expected one label for each image", images,
 			       mu_shape_str(&x.shape), labels, mu_shape_str(&y.shape));
-	rc = make_labels(&d, y.shape.dim[0], x.shape.count / y.shape.dim[0], err);
+	rc = alloc_labels(&d, y.shape.dim[0], x.shape.count / y.shape.dim[0], err);
 	if (!rc)
 		rc = idx_features(&d, &x, scale, err);
 	for (int64_t i = 0; i < d.rows && !rc; i++)

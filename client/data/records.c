@@ -189,8 +189,8 @@ static int read_tfrecord(struct rows *r, const char *path, struct mu_err *err)
 
 /* ---- CIFAR-10 ---- */
 
-/* A record is a label and three planes (red, green, blue) of 32 x 32. Our rows have the channel
- * last. */
+/* A record is a label and three planes (red, green, blue) of 32 x 32. The rows of the data set have
+ * the channel last. */
 static int add_cifar(struct rows *r, const unsigned char *record, const char *path, uint64_t at,
 		     struct mu_err *err)
 {
@@ -312,7 +312,8 @@ int mu_dataset_split(struct mu_dataset *train, struct mu_dataset *test, struct m
 		     double fraction, uint64_t seed, struct mu_err *err)
 {
 	MU_AUTO_FREE int64_t *order = MU_NEW_ARRAY(int64_t, (size_t)d->rows + 1);
-	int64_t held = fraction > 0 && fraction < 1 ? (int64_t)((double)d->rows * fraction) : 0;
+	int64_t test_rows =
+	    fraction > 0 && fraction < 1 ? (int64_t)((double)d->rows * fraction) : 0;
 	struct mu_dataset a, b;
 	int rc;
 
@@ -320,10 +321,10 @@ int mu_dataset_split(struct mu_dataset *train, struct mu_dataset *test, struct m
 		order[i] = i;
 	if (seed)
 		data_shuffle(order, d->rows, &seed);
-	rc = select_rows(&a, d, order, d->rows - held, err);
+	rc = select_rows(&a, d, order, d->rows - test_rows, err);
 	if (rc)
 		return rc;
-	rc = select_rows(&b, d, order + d->rows - held, held, err);
+	rc = select_rows(&b, d, order + d->rows - test_rows, test_rows, err);
 	if (rc) {
 		mu_dataset_fini(&a);
 		return rc;

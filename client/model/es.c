@@ -49,28 +49,29 @@ static struct mu_out forward(const struct network *n, const struct mu_out *param
 	return x;
 }
 
-static struct mu_out loss_at(const struct network *n, const struct mu_out *at,
+static struct mu_out loss_at(const struct network *n, const struct mu_out *weights,
 			     const struct mu_out *noise, double sigma, const struct model *m)
 {
-	struct mu_out params[MAX_PARAMS], by = mu_const_float(n->b, (float)sigma);
+	struct mu_out params[MAX_PARAMS], scale = mu_const_float(n->b, (float)sigma);
 
 	for (unsigned i = 0; i < n->n; i++)
-		params[i] = mu_add(n->b, at[i], mu_mul(n->b, noise[i], by));
+		params[i] = mu_add(n->b, weights[i], mu_mul(n->b, noise[i], scale));
 	return mu_mean(n->b, mu_sparse_softmax_xent(n->b, forward(n, params, m->x), m->y), NULL, 0);
 }
 
 /* Adds one pair's contribution to grads. */
-static void try_pair(const struct network *n, const struct mu_out *at,
+static void add_pair(const struct network *n, const struct mu_out *weights,
 		     const struct mu_train_options *o, const struct model *m, struct mu_out *grads)
 {
 	struct mu_builder *b = n->b;
 	struct mu_out noise[MAX_PARAMS], difference;
 
 	for (unsigned i = 0; i < n->n; i++)
-		noise[i] = mu_op(b, "RandomStandardNormal", MU_IN(mu_op(b, "Shape", MU_IN(at[i]))),
-				 MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT)));
-	difference =
-	    mu_sub(b, loss_at(n, at, noise, o->noise, m), loss_at(n, at, noise, -o->noise, m));
+		noise[i] =
+		    mu_op(b, "RandomStandardNormal", MU_IN(mu_op(b, "Shape", MU_IN(weights[i]))),
+			  MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT)));
+	difference = mu_sub(b, loss_at(n, weights, noise, o->noise, m),
+			    loss_at(n, weights, noise, -o->noise, m));
 	difference =
 	    mu_mul(b, difference, mu_const_float(b, (float)(1 / (2 * o->noise * o->pairs))));
 	for (unsigned i = 0; i < n->n; i++) {
@@ -84,7 +85,7 @@ struct mu_out model_evolution_strategy(struct mu_builder *b, const struct mu_tra
 				       const struct model_sizes *s, struct model *m)
 {
 	struct network n = {.b = b};
-	struct mu_out at[MAX_PARAMS], grads[MAX_PARAMS] = {{NULL, 0}};
+	struct mu_out weights[MAX_PARAMS], grads[MAX_PARAMS] = {{NULL, 0}};
 
 	if (o->pairs < 1 || !(o->noise > 0)) {
 		mu_builder_fail(b, MU_INVALID_ARGUMENT,
@@ -94,16 +95,16 @@ struct mu_out model_evolution_strategy(struct mu_builder *b, const struct mu_tra
 	}
 	make_variables(&n, o, s);
 	for (unsigned i = 0; i < n.n && n.vars[i]; i++)
-		at[i] = mu_read(n.vars[i]);
+		weights[i] = mu_read(n.vars[i]);
 	if (mu_builder_check(b, NULL))
 		return MU_NO_OUT;
 	for (int p = 0; p < o->pairs; p++)
-		try_pair(&n, at, o, m, grads);
+		add_pair(&n, weights, o, m, grads);
 	for (unsigned i = 0; i < n.n; i++) {
-		struct mu_out part =
-		    mu_sum(b, mu_mul(b, at[i], mu_op(b, "StopGradient", MU_IN(grads[i]))), NULL, 0);
+		struct mu_out term = mu_sum(
+		    b, mu_mul(b, weights[i], mu_op(b, "StopGradient", MU_IN(grads[i]))), NULL, 0);
 
-		m->objective = m->objective.node ? mu_add(b, m->objective, part) : part;
+		m->objective = m->objective.node ? mu_add(b, m->objective, term) : term;
 	}
-	return forward(&n, at, m->x);
+	return forward(&n, weights, m->x);
 }

@@ -81,19 +81,18 @@ static int evaluate_all(struct trainer *t, struct mu_session *s, struct mu_train
 {
 	const struct mu_train_options *o = t->o;
 	MU_AUTO_FREE char *evaluated = NULL;
-	bool last =
-	    false; /* asked to stop: check once more, since the chief saves before it ends */
+	bool is_last_check = false; /* after a stop request: the chief saves before it ends */
 	int rc = 0;
 
-	while (!rc && r->step < o->steps && !last) {
+	while (!rc && r->step < o->steps && !is_last_check) {
 		char *latest = NULL;
 
-		last = stop_is_set(o->stop);
+		is_last_check = stop_is_set(o->stop);
 		/* The folder does not exist before the chief's first checkpoint. */
 		if (mu_checkpoint_latest(&latest, o->checkpoint_folder, NULL) || !latest ||
 		    (evaluated && strcmp(latest, evaluated) == 0)) {
 			free(latest);
-			if (!last)
+			if (!is_last_check)
 				usleep(POLL_INTERVAL_MS * 1000);
 			continue;
 		}
@@ -109,14 +108,14 @@ int trainer_evaluate(struct trainer *t, struct mu_train_result *r, struct mu_err
 {
 	const struct mu_train_options *o = t->o;
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
-	char own[160];
-	const char *filters[] = {own};
+	char device[160];
+	const char *filters[] = {device};
 	int rc;
 
 	if (!t->saver || !t->test.rows)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
 			       "an evaluator needs a checkpoint path and a test set");
-	snprintf(own, sizeof(own), "/job:%s/task:%d", o->job, o->index);
+	snprintf(device, sizeof(device), "/job:%s/task:%d", o->job, o->index);
 	rc = mu_session_open(&s, o->target, t->b,
 			     &(struct mu_session_options){.device_filters = filters,
 							  .n_device_filters = 1,

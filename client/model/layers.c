@@ -47,11 +47,11 @@ struct mu_out layer_hidden(struct mu_builder *b, const struct mu_train_options *
 struct mu_out layer_conv_pool(struct mu_builder *b, struct mu_out x, int64_t kernel, int64_t in,
 			      int64_t out, const char *name, int64_t seed)
 {
-	int64_t once[] = {1, 1, 1, 1}, twice[] = {1, 2, 2, 1};
+	int64_t unit_strides[] = {1, 1, 1, 1}, pool_window[] = {1, 2, 2, 1};
 	const int list = MU_ATTR_LIST + MU_ATTR_INT;
-	struct mu_node_attr strides = {"strides", {.kind = list, .n = 4, .is = once}};
-	struct mu_node_attr pool[] = {{"ksize", {.kind = list, .n = 4, .is = twice}},
-				      {"strides", {.kind = list, .n = 4, .is = twice}},
+	struct mu_node_attr strides = {"strides", {.kind = list, .n = 4, .is = unit_strides}};
+	struct mu_node_attr pool[] = {{"ksize", {.kind = list, .n = 4, .is = pool_window}},
+				      {"strides", {.kind = list, .n = 4, .is = pool_window}},
 				      MU_A_STR("padding", "SAME")};
 	struct mu_out y = MU_NO_OUT;
 

@@ -35,7 +35,7 @@ static const struct model_kind {
 	const char *name;
 	struct mu_out (*logits)(struct mu_builder *b, const struct mu_train_options *o,
 				const struct model_sizes *s, struct model *m);
-	bool columns; /* needs struct model_column */
+	bool uses_columns; /* needs model_sizes.columns */
 } models[] = {
     {"softmax", build_softmax, false},
     {"mlp", build_mlp, false},
@@ -55,25 +55,25 @@ static const struct model_kind *find_model(const char *name, struct mu_err *err)
 }
 
 static int measure_column(struct model_column *c, const struct mu_dataset *d, int64_t at,
-			  bool is_names, struct mu_err *err)
+			  bool is_categorical, struct mu_err *err)
 {
-	double sum = 0, squares = 0, most = 0;
+	double sum = 0, squares = 0, max = 0;
 
 	for (int64_t r = 0; r < d->rows; r++) {
 		double v = (double)mu_dataset_at(d, r, at);
 
-		if (is_names && (!(v >= 0 && v < 1e7) || v != floor(v)))
+		if (is_categorical && (!(v >= 0 && v < 1e7) || v != floor(v)))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "row %lld of the training data: column %lld is %g, expected "
 				       "a whole number from 0 on, since it is categorical",
 				       (long long)r + 1, (long long)at, v);
 		sum += v;
 		squares += v * v;
-		most = v > most ? v : most;
+		max = v > max ? v : max;
 	}
 	c->mean = sum / (double)d->rows;
 	c->deviation = sqrt(fmax(0, squares / (double)d->rows - c->mean * c->mean));
-	c->names = (int64_t)most + 1;
+	c->n_categories = (int64_t)max + 1;
 	return 0;
 }
 
@@ -88,7 +88,7 @@ int model_measure(struct model_sizes *out, const struct mu_train_options *o,
 		return -(int)MU_INVALID_ARGUMENT;
 	if (test->classes > s.classes)
 		s.classes = test->classes;
-	if (kind->columns && s.features > MU_MAX_COLUMNS)
+	if (kind->uses_columns && s.features > MU_MAX_COLUMNS)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "model %s takes at most %d columns, the data has %lld", o->model,
 			       MU_MAX_COLUMNS, (long long)s.features);
@@ -97,14 +97,14 @@ int model_measure(struct model_sizes *out, const struct mu_train_options *o,
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "categorical column %d: the data has columns 0 to %lld",
 				       o->categorical[i], (long long)s.features - 1);
-	if (kind->columns)
+	if (kind->uses_columns)
 		s.columns = MU_NEW_ARRAY(struct model_column, (size_t)s.features);
 	for (int64_t i = 0; s.columns && i < s.features && !rc; i++) {
-		bool names = false;
+		bool is_categorical = false;
 
 		for (unsigned k = 0; k < o->n_categorical; k++)
-			names = names || o->categorical[k] == i;
-		rc = measure_column(&s.columns[i], train, i, names, err);
+			is_categorical = is_categorical || o->categorical[k] == i;
+		rc = measure_column(&s.columns[i], train, i, is_categorical, err);
 	}
 	if (rc)
 		model_sizes_fini(&s);

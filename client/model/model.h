@@ -6,12 +6,12 @@
 #include "muster/data.h"
 #include "muster/train.h"
 
-enum { MU_MAX_COLUMNS = 256 }; /* of a wide-deep table */
+enum { MU_MAX_COLUMNS = 256 }; /* columns of the table of a wide-deep model */
 
 /* A column of the training data. */
 struct model_column {
 	double mean, deviation;
-	int64_t names; /* number of categories if it is categorical: values 0 … names - 1 */
+	int64_t n_categories; /* of a categorical column with the values 0 … n_categories - 1 */
 };
 struct model_sizes {
 	int64_t features, classes;

@@ -15,8 +15,8 @@
 #include "muster/data.h"
 
 /* INVALID_ARGUMENT if the test images have another size than the training images. */
-static int same_features(const struct trainer *t, const char *test, const char *train,
-			 struct mu_err *err)
+static int check_same_features(const struct trainer *t, const char *test, const char *train,
+			       struct mu_err *err)
 {
 	if (!t->test.rows || t->test.features == t->data.features)
 		return 0;
@@ -45,7 +45,7 @@ static int load_records(struct trainer *t, struct mu_err *err)
 	}
 	t->data = all;
 	rc = read(&t->test, &test, err);
-	return rc ? rc : same_features(t, test.pattern, o->records.pattern, err);
+	return rc ? rc : check_same_features(t, test.pattern, o->records.pattern, err);
 }
 
 static int load_data(struct trainer *t, struct mu_err *err)
@@ -70,21 +70,22 @@ static int load_data(struct trainer *t, struct mu_err *err)
 	rc = mu_dataset_idx(&t->data, o->train_images, o->train_labels, scale, err);
 	if (!rc && o->test_images && o->test_labels)
 		rc = mu_dataset_idx(&t->test, o->test_images, o->test_labels, scale, err);
-	return rc ? rc : same_features(t, o->test_images, o->train_images, err);
+	return rc ? rc : check_same_features(t, o->test_images, o->train_images, err);
 }
 
 static struct mu_saver *export_saver(struct mu_builder *b)
 {
-	struct mu_saved *trained = MU_NEW_ARRAY(struct mu_saved, mu_var_count(b) + 1);
+	struct mu_saved *trainable_vars = MU_NEW_ARRAY(struct mu_saved, mu_var_count(b) + 1);
 	unsigned n = 0;
-	struct mu_saver *v;
+	struct mu_saver *saver;
 
 	for (unsigned i = 0; i < mu_var_count(b); i++)
 		if (mu_var_at(b, i)->trainable)
-			trained[n++].var = mu_var_at(b, i);
-	v = mu_saver_new_with(b, &(struct mu_saver_options){.vars = trained, .n_vars = n});
-	free(trained);
-	return v;
+			trainable_vars[n++].var = mu_var_at(b, i);
+	saver =
+	    mu_saver_new_with(b, &(struct mu_saver_options){.vars = trainable_vars, .n_vars = n});
+	free(trainable_vars);
+	return saver;
 }
 
 static int build_graph(struct trainer *t, struct mu_err *err)
@@ -155,7 +156,7 @@ static char *best_folder(const struct trainer *t)
 	return t->best ? mu_xasprintf("%s/best", t->o->checkpoint_folder) : NULL;
 }
 
-static struct mu_hook *validation(struct trainer *t)
+static struct mu_hook *new_validation_hook(struct trainer *t)
 {
 	const struct mu_train_options *o = t->o;
 	MU_AUTO_FREE char *best = best_folder(t);
@@ -178,10 +179,10 @@ static int open_session(struct trainer *t, struct mu_err *err)
 	struct mu_out outs[] = {t->model.loss, t->model.accuracy};
 	struct mu_hook *hooks[8];
 	unsigned n = 0;
-	char own[160];
-	const char *filters[] = {own, "/job:ps"};
+	char device[160];
+	const char *filters[] = {device, "/job:ps"};
 
-	snprintf(own, sizeof(own), "/job:%s/task:%d", o->job, o->index);
+	snprintf(device, sizeof(device), "/job:%s/task:%d", o->job, o->index);
 	hooks[n++] = mu_nan_hook(t->model.loss);
 	hooks[n++] =
 	    mu_progress_hook(t->model.loss, 0.5, o->steps, o->batch, o->progress, o->progress_arg);
@@ -192,7 +193,7 @@ static int open_session(struct trainer *t, struct mu_err *err)
 		    mu_checkpoint_hook(t->saver, o->checkpoint_folder, o->checkpoint_seconds,
 				       o->checkpoint_steps, t->events, NULL);
 	if (o->chief && o->validation_steps && t->test.rows)
-		hooks[n++] = validation(t);
+		hooks[n++] = new_validation_hook(t);
 	if (o->chief && o->sync.workers)
 		hooks[n++] = mu_sync_hook(&t->sync);
 	hooks[n++] = mu_stop_at_step_hook(o->steps);
@@ -233,11 +234,13 @@ static double final_loss(struct trainer *t, const struct mu_tensor *x, const str
 static int training_loop(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
 {
 	const struct mu_train_options *o = t->o;
-	uint64_t walk = (uint64_t)o->seed * 1000003 + (uint64_t)o->index + (o->chief ? 0 : 7919);
+	uint64_t batch_seed =
+	    (uint64_t)o->seed * 1000003 + (uint64_t)o->index + (o->chief ? 0 : 7919);
 	MU_AUTO(mu_batches_free) struct mu_batches *batches = NULL;
 	const struct mu_tensor *x = NULL, *y = NULL;
-	int rc = mu_batches_open(&batches, &t->data,
-				 &(struct mu_batch_options){.batch = o->batch, .seed = walk}, err);
+	int rc =
+	    mu_batches_open(&batches, &t->data,
+			    &(struct mu_batch_options){.batch = o->batch, .seed = batch_seed}, err);
 
 	while (!rc && !mu_monitored_should_stop(t->session) &&
 	       mu_monitored_step(t->session) < o->steps) {
@@ -287,8 +290,8 @@ static int train_and_evaluate(struct trainer *t, struct mu_train_result *r, stru
 
 static int run_trainer(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
 {
-	struct mu_err later = {0};
-	int rc = load_data(t, err), end;
+	struct mu_err close_err = {0};
+	int rc = load_data(t, err), close_rc;
 
 	if (!rc)
 		rc = build_graph(t, err);
@@ -304,9 +307,9 @@ static int run_trainer(struct trainer *t, struct mu_train_result *r, struct mu_e
 	rc = log_session_start(t, err);
 	if (!rc)
 		rc = train_and_evaluate(t, r, err);
-	end = mu_monitored_close(t->session, rc != 0, &later);
-	if (!rc && end)
-		rc = mu_fail(err, later.code, "%s", later.msg);
+	close_rc = mu_monitored_close(t->session, rc != 0, &close_err);
+	if (!rc && close_rc)
+		rc = mu_fail(err, close_err.code, "%s", close_err.msg);
 	if (!rc && t->o->chief && t->saver)
 		snprintf(r->checkpoint, sizeof(r->checkpoint), "%s/model.ckpt-%lld",
 			 t->o->checkpoint_folder, (long long)r->step);
@@ -320,12 +323,12 @@ int mu_train(const struct mu_train_options *o, struct mu_train_result *out, stru
 	int rc = run_trainer(&t, &r, err);
 
 	if (t.events) {
-		struct mu_err later = {0};
+		struct mu_err close_err = {0};
 
 		snprintf(r.events, sizeof(r.events), "%s", mu_event_path(t.events));
 		mu_event_session_log(t.events, r.step, MU_SESSION_STOP, "", NULL);
-		if (mu_event_close(t.events, &later) && !rc)
-			rc = mu_fail(err, later.code, "%s", later.msg);
+		if (mu_event_close(t.events, &close_err) && !rc)
+			rc = mu_fail(err, close_err.code, "%s", close_err.msg);
 	}
 	mu_saver_free(t.saver);
 	mu_saver_free(t.best);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optimizers: one Apply op for each variable, on the task of the variable. So a gradient crosses
- * the network once, and slot variables never do. For a variable that was gathered only the gathered
- * rows are updated, except with Adam, which updates every row in every step. */
+ * the network once, and slot variables never do. If the graph gathers rows of a variable, only
+ * these rows are updated. Adam is an exception: it updates every row in every step. */
 #include "client/optim/optimizers.h"
 
 #include "lib/builder/builder.h"
@@ -33,9 +33,9 @@ int mu_optimizer_named(const char *name, double rate, struct mu_optimizer *out, 
 		       name);
 }
 
-static double default_if_zero(double v, double otherwise)
+static double default_if_zero(double v, double default_value)
 {
-	return v != 0 ? v : otherwise;
+	return v != 0 ? v : default_value;
 }
 
 static struct mu_out constant_like(struct mu_builder *b, const struct mu_var *v, double x)
@@ -107,8 +107,8 @@ static struct mu_out apply_adam(struct mu_builder *b, const struct mu_optimizer 
 }
 
 /* Optimizers with two slots for each variable and no shared state. */
-static struct mu_out apply_two(struct mu_builder *b, const struct mu_optimizer *o,
-			       const struct optim_grad *g, struct mu_out rate)
+static struct mu_out apply_two_slots(struct mu_builder *b, const struct mu_optimizer *o,
+				     const struct optim_grad *g, struct mu_out rate)
 {
 	static const double initial[] = {[MU_RMSPROP] = 1, [MU_FTRL] = 0.1, [MU_ADADELTA] = 0};
 	const char *const *name = slot_names[o->kind];
@@ -173,13 +173,13 @@ static struct mu_out apply_update(struct mu_builder *b, const struct mu_optimize
 	case MU_RMSPROP:
 	case MU_ADADELTA:
 	case MU_FTRL:
-		return apply_two(b, o, g, rate);
+		return apply_two_slots(b, o, g, rate);
 	}
 	return MU_NO_OUT;
 }
 
-static void make_adam(struct mu_builder *b, const struct mu_optimizer *o, const struct mu_var *v,
-		      struct adam *a)
+static void create_adam_powers(struct mu_builder *b, const struct mu_optimizer *o,
+			       const struct mu_var *v, struct adam *a)
 {
 	struct mu_init b1 = {.kind = MU_INIT_VALUE, .value = default_if_zero(o->beta1, 0.9)};
 	struct mu_init b2 = {.kind = MU_INIT_VALUE, .value = default_if_zero(o->beta2, 0.999)};
@@ -209,7 +209,7 @@ static void advance_adam(struct mu_builder *b, const struct mu_optimizer *o, con
 	mu_pop_control(b);
 }
 
-static struct mu_out increment_step(struct mu_builder *b, const struct mu_out *done, unsigned n,
+static struct mu_out increment_step(struct mu_builder *b, const struct mu_out *updates, unsigned n,
 				    struct mu_var *step)
 {
 	struct mu_out update, next;
@@ -217,10 +217,10 @@ static struct mu_out increment_step(struct mu_builder *b, const struct mu_out *d
 	if (builder_failed(b))
 		return MU_NO_OUT;
 	if (!step)
-		return mu_group(b, "train/update", done, n);
-	/* On the device of the step: a group on the worker would cost a network round trip. */
+		return mu_group(b, "train/update", updates, n);
+	/* The group is on the device of the step: on the worker it would cost a round trip. */
 	mu_push_device(b, step->ref.node->device);
-	update = mu_group(b, "train/update", done, n);
+	update = mu_group(b, "train/update", updates, n);
 	mu_pop_device(b);
 	mu_push_control(b, &update, 1);
 	mu_push_device(b, step->ref.node->device);
@@ -261,33 +261,33 @@ unsigned optim_gradients(struct mu_builder *b, struct mu_out loss, struct optim_
 struct mu_out optim_apply(struct mu_builder *b, const struct mu_optimizer *o,
 			  const struct optim_grad *grads, unsigned n, struct mu_var *step)
 {
-	struct mu_out *done = MU_NEW_ARRAY(struct mu_out, n + 3), op;
+	struct mu_out *updates = MU_NEW_ARRAY(struct mu_out, n + 3), op;
 	struct mu_out rate = optim_rate(b, o, step);
 	struct optim_readers *readers = builder_failed(b) ? NULL : optim_readers_new(b, grads, n);
 	struct adam adam = {0};
 	unsigned applied = 0;
 
 	if (o->kind == MU_ADAM && n)
-		make_adam(b, o, grads[0].var, &adam);
+		create_adam_powers(b, o, grads[0].var, &adam);
 	for (unsigned i = 0; i < n && !builder_failed(b); i++) {
 		unsigned k = optim_readers_of(readers, b, grads[i].var);
 
 		mu_push_device(b, grads[i].var->ref.node->device);
-		done[applied] = apply_update(b, o, &grads[i], rate, &adam);
-		/* Only updates, not the slots that optim_apply may have created before. */
-		for (unsigned j = 0; j < k && done[applied].node; j++)
-			mu_node_add_control(b->graph, done[applied].node, readers->found[j].node);
+		updates[applied] = apply_update(b, o, &grads[i], rate, &adam);
+		/* Only the update waits for the readers, not the initialisers of its slots. */
+		for (unsigned j = 0; j < k && updates[applied].node; j++)
+			mu_node_add_control(b->graph, updates[applied].node, readers->ops[j].node);
 		applied++;
 		mu_pop_device(b);
 	}
 	if (readers)
 		optim_readers_free(readers);
 	if (o->kind == MU_ADAM && !builder_failed(b)) {
-		advance_adam(b, o, &adam, done, applied, done + applied);
+		advance_adam(b, o, &adam, updates, applied, updates + applied);
 		applied += 2;
 	}
-	op = increment_step(b, done, applied, step);
-	free(done);
+	op = increment_step(b, updates, applied, step);
+	free(updates);
 	return op;
 }
 

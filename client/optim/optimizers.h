@@ -21,12 +21,12 @@ void optim_find_rows(struct mu_builder *b, struct optim_grad *grads, unsigned n)
 /* Finds the readers of a variable among the nodes that these gradients depend on. */
 struct optim_readers {
 	unsigned n_nodes;
-	bool *needed;         /* by node id */
-	struct mu_out *found; /* readers of the variable of the last call */
+	bool *is_needed;    /* by node id */
+	struct mu_out *ops; /* result of the last optim_readers_of */
 };
 struct optim_readers *optim_readers_new(struct mu_builder *b, const struct optim_grad *grads,
 					unsigned n);
-/* Writes the readers on the device of the variable to r->found and returns their number. */
+/* Writes the readers on the device of the variable to r->ops and returns their number. */
 unsigned optim_readers_of(struct optim_readers *r, struct mu_builder *b, const struct mu_var *v);
 void optim_readers_free(struct optim_readers *r);
 

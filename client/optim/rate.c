@@ -16,11 +16,12 @@ static struct mu_out cosine_decay(struct mu_builder *b, const struct mu_optimize
 {
 	struct mu_out angle = mu_mul(b, float_constant(b, M_PI),
 				     mu_op(b, "Minimum", MU_IN(progress, float_constant(b, 1))));
-	struct mu_out wave = mu_add(b, float_constant(b, 1), mu_op(b, "Cos", MU_IN(angle)));
-	double half = o->rate * (1 - o->schedule.decay) / 2;
+	struct mu_out one_plus_cosine =
+	    mu_add(b, float_constant(b, 1), mu_op(b, "Cos", MU_IN(angle)));
+	double half_range = o->rate * (1 - o->schedule.decay) / 2;
 
 	return mu_add(b, float_constant(b, o->rate * o->schedule.decay),
-		      mu_mul(b, float_constant(b, half), wave));
+		      mu_mul(b, float_constant(b, half_range), one_plus_cosine));
 }
 
 struct mu_out optim_rate(struct mu_builder *b, const struct mu_optimizer *o, struct mu_var *step)
@@ -61,9 +62,10 @@ static struct mu_out clip_factor(struct mu_builder *b, double clip, const struct
 	struct mu_out sum = MU_NO_OUT;
 
 	for (unsigned i = 0; i < n; i++) {
-		struct mu_out half = cast_to(b, mu_op(b, "L2Loss", MU_IN(grads[i].grad)), MU_FLOAT);
+		struct mu_out half_square =
+		    cast_to(b, mu_op(b, "L2Loss", MU_IN(grads[i].grad)), MU_FLOAT);
 
-		sum = sum.node ? mu_add(b, sum, half) : half;
+		sum = sum.node ? mu_add(b, sum, half_square) : half_square;
 	}
 	sum = mu_op(b, "Sqrt", MU_IN(mu_mul(b, float_constant(b, 2), sum)));
 	return mu_div(b, float_constant(b, clip),

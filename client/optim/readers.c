@@ -2,7 +2,7 @@
 /* Finds ops that must read a variable before its update.
  *
  * An op reads a variable in place, and an update modifies it in place. The backward pass of a layer
- * reads its weights again. If the update did not wait for that, the previous layer would get
+ * reads its weights again. If the update did not wait for this read, the previous layer would get
  * gradients of the updated weights. A reader on another task has a copy. So an update waits only
  * for readers on its own device, and no control edge crosses the network.
  */
@@ -10,21 +10,22 @@
 #include "lib/builder/builder.h"
 
 /* Marks n and all its predecessors by id. */
-static void mark_predecessors(const struct mu_node *n, bool *needed, const struct mu_node **stack)
+static void mark_predecessors(const struct mu_node *n, bool *is_needed,
+			      const struct mu_node **stack)
 {
 	unsigned depth = 0;
 
-	if (!needed[n->id])
+	if (!is_needed[n->id])
 		stack[depth++] = n;
-	needed[n->id] = true;
+	is_needed[n->id] = true;
 	while (depth) {
 		n = stack[--depth];
 		for (unsigned i = 0; i < n->n_inputs + n->n_controls; i++) {
 			const struct mu_node *from = n->inputs[i].node;
 
-			if (!needed[from->id])
+			if (!is_needed[from->id])
 				stack[depth++] = from;
-			needed[from->id] = true;
+			is_needed[from->id] = true;
 		}
 	}
 }
@@ -44,12 +45,12 @@ struct optim_readers *optim_readers_new(struct mu_builder *b, const struct optim
 	const struct mu_node **stack = MU_NEW_ARRAY(const struct mu_node *, b->graph->n_nodes + 1);
 
 	r->n_nodes = b->graph->n_nodes;
-	r->needed = MU_NEW_ARRAY(bool, r->n_nodes + 1);
-	r->found = MU_NEW_ARRAY(struct mu_out, r->n_nodes + 1);
+	r->is_needed = MU_NEW_ARRAY(bool, r->n_nodes + 1);
+	r->ops = MU_NEW_ARRAY(struct mu_out, r->n_nodes + 1);
 	for (unsigned i = 0; i < n; i++) {
-		mark_predecessors(grads[i].grad.node, r->needed, stack);
+		mark_predecessors(grads[i].grad.node, r->is_needed, stack);
 		if (grads[i].rows.node)
-			mark_predecessors(grads[i].rows.node, r->needed, stack);
+			mark_predecessors(grads[i].rows.node, r->is_needed, stack);
 	}
 	free(stack);
 	return r;
@@ -60,14 +61,14 @@ unsigned optim_readers_of(struct optim_readers *r, struct mu_builder *b, const s
 	unsigned n = 0;
 
 	for (unsigned i = v->read.node->id + 1; i < r->n_nodes; i++)
-		if (r->needed[i] && reads_variable(b->graph->nodes[i], v))
-			r->found[n++] = (struct mu_out){b->graph->nodes[i], MU_CONTROL};
+		if (r->is_needed[i] && reads_variable(b->graph->nodes[i], v))
+			r->ops[n++] = (struct mu_out){b->graph->nodes[i], MU_CONTROL};
 	return n;
 }
 
 void optim_readers_free(struct optim_readers *r)
 {
-	free(r->needed);
-	free(r->found);
+	free(r->is_needed);
+	free(r->ops);
 	free(r);
 }

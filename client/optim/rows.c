@@ -14,23 +14,23 @@ static bool is_sum_over_rows(struct mu_out g)
 	return strcmp(g.node->op, "UnsortedSegmentSum") == 0;
 }
 
-static struct mu_out input_of(struct mu_out of, unsigned i)
+static struct mu_out input_of(struct mu_out x, unsigned i)
 {
-	return (struct mu_out){of.node->inputs[i].node, of.node->inputs[i].port};
+	return (struct mu_out){x.node->inputs[i].node, x.node->inputs[i].port};
 }
 
 /* The terms of an AddN, or g as the only term. Returns 0 unless all terms are sums over rows. */
-static unsigned parts_of(struct mu_out g, struct mu_out *parts, unsigned most)
+static unsigned parts_of(struct mu_out g, struct mu_out *parts, unsigned max_parts)
 {
 	bool is_sum = strcmp(g.node->op, "AddN") == 0;
 	unsigned n = is_sum ? g.node->n_inputs : 1;
 
-	for (unsigned i = 0; i < n && n <= most; i++) {
+	for (unsigned i = 0; i < n && n <= max_parts; i++) {
 		parts[i] = is_sum ? input_of(g, i) : g;
 		if (!is_sum_over_rows(parts[i]))
 			return 0;
 	}
-	return n <= most ? n : 0;
+	return n <= max_parts ? n : 0;
 }
 
 static struct mu_out concat_parts(struct mu_builder *b, struct mu_out *parts, unsigned n)
@@ -47,7 +47,7 @@ static void reduce_to_rows(struct mu_builder *b, struct optim_grad *g)
 {
 	struct mu_out parts[MAX_PARTS], ids[MAX_PARTS + 1], values[MAX_PARTS + 1];
 	unsigned n = parts_of(g->grad, parts, MAX_PARTS);
-	struct mu_out all, unique, count, flat = mu_const_ints(b, (int32_t[]){-1}, 1);
+	struct mu_out row_grads, unique, count, flat = mu_const_ints(b, (int32_t[]){-1}, 1);
 	int32_t row[MU_MAX_RANK] = {-1};
 
 	if (!n || g->var->shape.rank < 1)
@@ -62,10 +62,10 @@ static void reduce_to_rows(struct mu_builder *b, struct optim_grad *g)
 		values[i] = mu_reshape(b, input_of(parts[i], 0),
 				       mu_const_ints(b, row, (unsigned)g->var->shape.rank));
 	}
-	all = concat_parts(b, values, n);
+	row_grads = concat_parts(b, values, n);
 	unique = mu_op(b, "Unique", MU_IN(concat_parts(b, ids, n)));
 	count = mu_op(b, "Size", MU_IN(unique));
-	g->grad = mu_op(b, "UnsortedSegmentSum", MU_IN(all, mu_port(unique, 1), count));
+	g->grad = mu_op(b, "UnsortedSegmentSum", MU_IN(row_grads, mu_port(unique, 1), count));
 	g->rows = unique;
 	mu_pop_device(b);
 }

@@ -8,10 +8,10 @@
  *
  * The membership vector is beside the global step. It is not a variable of the model, because a
  * checkpoint must not restore workers that have left. Its name contains its length. So a worker
- * whose index is beyond the chief's vector fails instead of waiting for tokens that never come.
+ * whose index is beyond the chief's vector fails, instead of waiting forever for a token.
  *
- * A chief that dies during an update may have taken gradients that it did not apply, and nobody
- * knows which. The next chief therefore starts a new epoch, in which all workers repeat the step
+ * If a chief dies during an update, it may have taken gradients without applying them. The next
+ * chief cannot find out which ones. So it starts a new epoch, in which all workers repeat the step
  * (see chief_reset). The step number of an accumulator has the epoch in its upper bits. So
  * gradients of earlier epochs are dropped and no gradient counts twice.
  */
@@ -68,7 +68,7 @@ static void make_queues(struct sync *s)
 	mu_pop_device(s->b);
 }
 
-static struct mu_out set_self(struct sync *s, const char *name, int64_t value)
+static struct mu_out set_membership(struct sync *s, const char *name, int64_t value)
 {
 	return mu_op(s->b, "ScatterUpdate", .name = name,
 		     MU_IN(s->members_var, mu_const_int(s->b, MU_INT32, s->o.self),
@@ -87,19 +87,19 @@ static void make_members(struct sync *s, struct mu_sync *out)
 {
 	const char *name = mu_arena_printf(&s->b->graph->arena, "sync/members_%u", s->capacity);
 	struct mu_pshape shape = MU_SHAPE(s->capacity);
-	struct mu_out set[2];
+	struct mu_out assigned[2];
 
 	mu_push_device(s->b, s->step->ref.node->device);
 	s->members_var = shared_variable(s, name, MU_INT32, shape);
 	s->epoch = shared_variable(s, "sync/epoch", MU_INT64, MU_SCALAR);
 	out->members = s->members = mu_identity(s->b, s->members_var);
 	out->members_value = mu_placeholder(s->b, "sync/members_value", MU_INT32, shape);
-	set[0] = mu_op(s->b, "Assign", MU_IN(s->members_var, out->members_value));
-	set[1] = mu_op(s->b, "Assign", MU_IN(s->epoch, mu_const_int(s->b, MU_INT64, 0)));
-	out->set_members = mu_group(s->b, "sync/set_members", set, 2);
+	assigned[0] = mu_op(s->b, "Assign", MU_IN(s->members_var, out->members_value));
+	assigned[1] = mu_op(s->b, "Assign", MU_IN(s->epoch, mu_const_int(s->b, MU_INT64, 0)));
+	out->set_members = mu_group(s->b, "sync/set_members", assigned, 2);
 	out->epoch = mu_identity(s->b, s->epoch);
-	out->join = set_self(s, "sync/join", 1);
-	struct mu_out deregister = set_self(s, "sync/left", 0);
+	out->join = set_membership(s, "sync/join", 1);
+	struct mu_out deregister = set_membership(s, "sync/left", 0);
 	mu_push_control(s->b, &deregister, 1);
 	out->leave = mu_identity(s->b, s->step->ref);
 	out->leave_epoch = mu_identity(s->b, s->epoch);
@@ -138,85 +138,87 @@ static struct mu_out read_after(struct sync *s, struct mu_out variable, struct m
 /* Adds the gradients, then takes a token. */
 static void worker_step(struct sync *s, struct mu_sync *out)
 {
-	struct mu_out *given = MU_NEW_ARRAY(struct mu_out, s->n + 1), all;
+	struct mu_out *applied = MU_NEW_ARRAY(struct mu_out, s->n + 1), all_applied;
 
 	for (unsigned i = 0; i < s->n; i++) {
 		mu_push_device(s->b, s->grads[i].var->ref.node->device);
-		given[i] = mu_op(s->b, "AccumulatorApplyGradient",
-				 MU_IN(s->accumulators[i], out->local_step, s->grads[i].grad));
+		applied[i] = mu_op(s->b, "AccumulatorApplyGradient",
+				   MU_IN(s->accumulators[i], out->local_step, s->grads[i].grad));
 		mu_pop_device(s->b);
 	}
 	mu_push_device(s->b, s->step->ref.node->device);
-	out->give = all = mu_group(s->b, "sync/given", given, s->n);
-	mu_push_control(s->b, &all, 1);
+	out->apply_gradients = all_applied = mu_group(s->b, "sync/given", applied, s->n);
+	mu_push_control(s->b, &all_applied, 1);
 	out->train = dequeue(s, "train");
 	mu_pop_control(s->b);
 	out->latest = read_after(s, s->step->ref, out->train);
 	out->token = dequeue(s, "sync/token");
 	out->token_latest = read_after(s, s->step->ref, out->token);
 	mu_pop_device(s->b);
-	free(given);
+	free(applied);
 }
 
 /* Puts a token into the queue of each member. */
 static struct mu_out enqueue(struct sync *s, const char *name, struct mu_out members,
 			     struct mu_out token)
 {
-	struct mu_out *put = MU_NEW_ARRAY(struct mu_out, s->capacity + 1), all;
-	struct mu_out each = mu_op(s->b, "Split", MU_IN(mu_const_int(s->b, MU_INT32, 0), members),
-				   MU_ATTRS(MU_A_INT("num_split", s->capacity)));
+	struct mu_out *enqueues = MU_NEW_ARRAY(struct mu_out, s->capacity + 1), all;
+	struct mu_out memberships =
+	    mu_op(s->b, "Split", MU_IN(mu_const_int(s->b, MU_INT32, 0), members),
+		  MU_ATTRS(MU_A_INT("num_split", s->capacity)));
 
 	for (unsigned i = 0; i < s->capacity; i++)
-		put[i] = mu_op(
-		    s->b, "QueueEnqueueManyV2",
-		    MU_IN(s->queues[i], mu_op(s->b, "Fill", MU_IN(mu_port(each, (int)i), token))),
-		    MU_ATTRS(TOKENS("Tcomponents")));
-	all = mu_group(s->b, name, put, s->capacity);
-	free(put);
+		enqueues[i] =
+		    mu_op(s->b, "QueueEnqueueManyV2",
+			  MU_IN(s->queues[i],
+				mu_op(s->b, "Fill", MU_IN(mu_port(memberships, (int)i), token))),
+			  MU_ATTRS(TOKENS("Tcomponents")));
+	all = mu_group(s->b, name, enqueues, s->capacity);
+	free(enqueues);
 	return all;
 }
 
 static struct mu_out chief_update(struct sync *s, const struct mu_optimizer *o)
 {
-	struct optim_grad *taken = MU_NEW_ARRAY(struct optim_grad, s->n + 1);
-	struct mu_out next, members, tokens, out, enough;
+	struct optim_grad *mean_grads = MU_NEW_ARRAY(struct optim_grad, s->n + 1);
+	struct mu_out next, members, tokens, out, required;
 
 	mu_push_device(s->b, s->step->ref.node->device);
-	enough = required_gradients(s);
+	required = required_gradients(s);
 	mu_pop_device(s->b);
 	for (unsigned i = 0; i < s->n; i++) {
-		taken[i].var = s->grads[i].var;
-		mu_push_device(s->b, taken[i].var->ref.node->device);
-		taken[i].grad =
-		    mu_op(s->b, "AccumulatorTakeGradient", MU_IN(s->accumulators[i], enough),
-			  MU_ATTRS(MU_A_TYPE("dtype", taken[i].var->dtype)));
+		mean_grads[i].var = s->grads[i].var;
+		mu_push_device(s->b, mean_grads[i].var->ref.node->device);
+		mean_grads[i].grad =
+		    mu_op(s->b, "AccumulatorTakeGradient", MU_IN(s->accumulators[i], required),
+			  MU_ATTRS(MU_A_TYPE("dtype", mean_grads[i].var->dtype)));
 		mu_pop_device(s->b);
 	}
-	next = optim_apply(s->b, o, taken, s->n, s->step);
+	next = optim_apply(s->b, o, mean_grads, s->n, s->step);
 	mu_push_device(s->b, s->step->ref.node->device);
 	/* Read the members again after the step. A worker that joined meanwhile may have
 	 * contributed to this update and waits for its token. A worker that joins later reads the
-	 * new step and works for that. */
+	 * new step and adds gradients for it. */
 	members = read_after(s, s->members_var, next);
 	tokens = enqueue(s, "sync/enqueue", members, next);
 	mu_push_control(s->b, &tokens, 1);
 	out = mu_op(s->b, "Identity", .name = "sync/update", MU_IN(next));
 	mu_pop_control(s->b);
 	mu_pop_device(s->b);
-	free(taken);
+	free(mean_grads);
 	return out;
 }
 
-/* Empties an accumulator and sets its step to `at`. First adds zeros, with a step that is not
- * dropped, so that there is something to take. */
-static struct mu_out empty_accumulator(struct sync *s, unsigned i, struct mu_out at)
+/* Empties an accumulator and sets its step. First adds zeros with a step that is not dropped, so
+ * that the accumulator has a gradient to take. */
+static struct mu_out empty_accumulator(struct sync *s, unsigned i, struct mu_out step_number)
 {
 	struct mu_builder *b = s->b;
 	struct mu_var *v = s->grads[i].var;
 	struct mu_out done;
 
 	mu_push_device(b, v->ref.node->device);
-	done = mu_op(b, "AccumulatorSetGlobalStep", MU_IN(s->accumulators[i], at));
+	done = mu_op(b, "AccumulatorSetGlobalStep", MU_IN(s->accumulators[i], step_number));
 	mu_push_control(b, &done, 1);
 	done = mu_op(b, "AccumulatorApplyGradient",
 		     MU_IN(s->accumulators[i], mu_const_int(b, MU_INT64, INT64_MAX),
@@ -228,33 +230,35 @@ static struct mu_out empty_accumulator(struct sync *s, unsigned i, struct mu_out
 		     MU_ATTRS(MU_A_TYPE("dtype", v->dtype)));
 	mu_pop_control(b);
 	mu_push_control(b, &done, 1); /* taking the gradient incremented its step */
-	done = mu_op(b, "AccumulatorSetGlobalStep", MU_IN(s->accumulators[i], at));
+	done = mu_op(b, "AccumulatorSetGlobalStep", MU_IN(s->accumulators[i], step_number));
 	mu_pop_control(b);
 	mu_pop_device(b);
 	return done;
 }
 
-/* Starts the next epoch. Stores its number once no gradient of the last epoch can count any more.
- * Then sends a token to the current members. A worker that joins later reads the number. */
+/* Starts the next epoch: empties the accumulators, so that no gradient of the last epoch counts,
+ * then stores the epoch. Then sends a token to the current members. A worker that joins later reads
+ * the epoch. */
 static struct mu_out chief_reset(struct sync *s)
 {
 	struct mu_builder *b = s->b;
-	struct mu_out *emptied = MU_NEW_ARRAY(struct mu_out, s->n + 1), epoch, at, all, set;
+	struct mu_out *emptied = MU_NEW_ARRAY(struct mu_out, s->n + 1), epoch, step_number, all,
+		      epoch_assigned;
 	const char *device = s->step->ref.node->device;
 
 	mu_push_device(b, device);
 	epoch = mu_add(b, mu_identity(b, s->epoch), mu_const_int(b, MU_INT64, 1));
-	at =
+	step_number =
 	    mu_add(b, mu_read(s->step), mu_mul(b, epoch, mu_const_int(b, MU_INT64, MU_SYNC_EPOCH)));
 	mu_pop_device(b);
 	for (unsigned i = 0; i < s->n; i++)
-		emptied[i] = empty_accumulator(s, i, at);
+		emptied[i] = empty_accumulator(s, i, step_number);
 	mu_push_device(b, device);
 	all = mu_group(b, "sync/emptied", emptied, s->n);
 	mu_push_control(b, &all, 1);
-	set = mu_op(b, "Assign", MU_IN(s->epoch, epoch));
+	epoch_assigned = mu_op(b, "Assign", MU_IN(s->epoch, epoch));
 	mu_pop_control(b);
-	all = enqueue(s, "sync/again", read_after(s, s->members_var, set),
+	all = enqueue(s, "sync/again", read_after(s, s->members_var, epoch_assigned),
 		      mu_sub(b, mu_const_int(b, MU_INT64, MU_SYNC_AGAIN), epoch));
 	mu_pop_device(b);
 	free(emptied);
@@ -262,8 +266,8 @@ static struct mu_out chief_reset(struct sync *s)
 }
 
 /* Fails the builder if the options are invalid. */
-static bool options_are_good(struct mu_builder *b, const struct mu_sync_options *o,
-			     const struct mu_var *step)
+static bool options_are_valid(struct mu_builder *b, const struct mu_sync_options *o,
+			      const struct mu_var *step)
 {
 	if (step && o->backup < o->workers && o->self < capacity_for(o->workers))
 		return true;
@@ -282,7 +286,7 @@ void mu_minimize_sync(struct mu_builder *b, const struct mu_optimizer *o, struct
 
 	*out =
 	    (struct mu_sync){.train = MU_NO_OUT, .capacity = s.capacity, .workers = sync->workers};
-	if (!options_are_good(b, sync, step))
+	if (!options_are_valid(b, sync, step))
 		return;
 	s.grads = MU_NEW_ARRAY(struct optim_grad, mu_var_count(b) + 1);
 	/* Full gradients, also for gathered tables: a sparse accumulator divides each row by the

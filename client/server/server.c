@@ -69,22 +69,22 @@ static void on_signal(int sig)
 
 void mu_server_join(struct mu_server *s)
 {
-	struct sigaction end = {.sa_handler = on_signal}, term, interrupt;
-	sigset_t both, before;
+	struct sigaction action = {.sa_handler = on_signal}, previous_term, previous_int;
+	sigset_t stop_signals, previous_mask;
 
-	sigemptyset(&both);
-	sigaddset(&both, SIGTERM);
-	sigaddset(&both, SIGINT);
+	sigemptyset(&stop_signals);
+	sigaddset(&stop_signals, SIGTERM);
+	sigaddset(&stop_signals, SIGINT);
 	/* The signals are blocked except during the wait, so one that arrives just before it is not
 	 * lost. */
-	pthread_sigmask(SIG_BLOCK, &both, &before);
-	sigaction(SIGTERM, &end, &term);
-	sigaction(SIGINT, &end, &interrupt);
+	pthread_sigmask(SIG_BLOCK, &stop_signals, &previous_mask);
+	sigaction(SIGTERM, &action, &previous_term);
+	sigaction(SIGINT, &action, &previous_int);
 	for (stop_signalled = 0; !stop_signalled;)
-		sigsuspend(&before);
-	sigaction(SIGTERM, &term, NULL);
-	sigaction(SIGINT, &interrupt, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+		sigsuspend(&previous_mask);
+	sigaction(SIGTERM, &previous_term, NULL);
+	sigaction(SIGINT, &previous_int, NULL);
+	pthread_sigmask(SIG_SETMASK, &previous_mask, NULL);
 }
 
 void mu_server_stop(struct mu_server *s)

@@ -20,14 +20,14 @@ struct mu_callable {
 	struct mu_session *session;
 	int64_t handle;
 	unsigned n_feeds, n_fetches, n_values;
-	unsigned *value; /* index of the transferred value of each fetch; a duplicate fetch is
-			    transferred once */
+	/* Index of the transferred value of each fetch. A duplicate fetch is transferred once. */
+	unsigned *value_index;
 	long timeout_ms;
 };
 
 static void callable_free_fields(struct mu_callable *c)
 {
-	free(c->value);
+	free(c->value_index);
 	free(c);
 }
 
@@ -38,9 +38,9 @@ static void put_options(struct mu_callable *c, struct mu_buf *b, const struct mu
 	for (unsigned i = 0; i < run->n_feeds; i++)
 		run_step_put_tensor_name(b, 1, run->feeds[i].at);
 	for (unsigned i = 0; i < run->n_fetches; i++) {
-		unsigned first = run_step_first(run, i);
+		unsigned first = run_step_first_fetch(run, i);
 
-		c->value[i] = first < i ? c->value[first] : c->n_values++;
+		c->value_index[i] = first < i ? c->value_index[first] : c->n_values++;
 		if (first == i)
 			run_step_put_tensor_name(b, 2, run->fetches[i]);
 	}
@@ -64,7 +64,7 @@ static int make_callable(struct mu_callable *c, const struct mu_run *run, struct
 
 	mu_pb_put_str(&request, 1, session_handle(c->session));
 	put_options(c, &request, run);
-	mu_pb_put_int(&request, 3, session_request(c->session));
+	mu_pb_put_int(&request, 3, session_next_request_id(c->session));
 	rc = session_call(c->session, MASTER "MakeCallable",
 			  &(struct rpc_message){.head = mu_buf_span(&request)}, MAKE_MS, 0, &reply,
 			  err);
@@ -84,14 +84,14 @@ int mu_session_callable(struct mu_callable **out, struct mu_session *s, const st
 	int rc = run_step_check(mu_session_builder(s), run, false, err);
 
 	if (!rc)
-		rc = session_follow(s, err);
+		rc = session_update_graph(s, err);
 	if (rc)
 		return rc;
 	c = MU_NEW(struct mu_callable);
 	*c = (struct mu_callable){.session = s,
 				  .n_feeds = run->n_feeds,
 				  .n_fetches = run->n_fetches,
-				  .value = MU_NEW_ARRAY(unsigned, run->n_fetches + 1),
+				  .value_index = MU_NEW_ARRAY(unsigned, run->n_fetches + 1),
 				  .timeout_ms = session_timeout(s, run)};
 	rc = make_callable(c, run, err);
 	if (rc)
@@ -114,13 +114,13 @@ static void put_feeds(struct mu_buf *head, struct mu_buf *tail, struct rpc_messa
 			largest = i;
 	for (unsigned i = 0; i < n; i++) {
 		if (i == largest) {
-			MU_AUTO_BUF own = {0};
+			MU_AUTO_BUF proto = {0};
 
 			m->payload = feeds[i];
-			m->payload_len = mu_tensor_write_head(&own, feeds[i]);
+			m->payload_len = mu_tensor_write_head(&proto, feeds[i]);
 			mu_pb_put_tag(b, 3, MU_PB_BYTES);
-			mu_pb_put_varint(b, own.len + m->payload_len);
-			mu_buf_put(b, own.data, own.len);
+			mu_pb_put_varint(b, proto.len + m->payload_len);
+			mu_buf_put(b, proto.data, proto.len);
 			b = tail;
 			continue;
 		}
@@ -131,20 +131,22 @@ static void put_feeds(struct mu_buf *head, struct mu_buf *tail, struct rpc_messa
 	}
 }
 
-static int take_fetches(struct mu_span reply, struct mu_tensor *got, unsigned n, struct mu_err *err)
+static int decode_fetches(struct mu_span reply, struct mu_tensor *values, unsigned n,
+			  struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(reply);
 	struct mu_pb_field f;
-	unsigned came = 0;
+	unsigned n_received = 0;
 
 	while (mu_pb_next(&m, &f))
-		if (f.number == 1 && came < n && mu_tensor_parse(&got[came++], f.bytes, err))
-			return mu_wrap(err, "value %u of a callable", came - 1);
+		if (f.number == 1 && n_received < n &&
+		    mu_tensor_parse(&values[n_received++], f.bytes, err))
+			return mu_wrap(err, "value %u of a callable", n_received - 1);
 	if (m.bad)
 		return mu_fail(err, MU_INTERNAL, "the server's reply is truncated");
-	if (came != n)
+	if (n_received != n)
 		return mu_fail(err, MU_INTERNAL, "the server's reply has %u values instead of %u",
-			       came, n);
+			       n_received, n);
 	return 0;
 }
 
@@ -152,8 +154,8 @@ int mu_callable_run(struct mu_callable *c, const struct mu_tensor *const *feeds,
 		    struct mu_tensor *values, struct mu_err *err)
 {
 	MU_AUTO_BUF head = {0}, tail = {0}, reply = {0};
-	struct mu_tensor *got;
-	struct rpc_message m = {0}, rest = {0};
+	struct mu_tensor *received;
+	struct rpc_message m = {0}, tail_message = {0};
 	int rc;
 
 	for (unsigned i = 0; i < c->n_feeds; i++)
@@ -161,22 +163,22 @@ int mu_callable_run(struct mu_callable *c, const struct mu_tensor *const *feeds,
 			return mu_fail(err, MU_INVALID_ARGUMENT, "feed %u has no value", i);
 	mu_pb_put_str(&head, 1, session_handle(c->session));
 	mu_pb_put_int(&head, 2, c->handle);
-	mu_pb_put_int(&head, 4, session_request(c->session));
+	mu_pb_put_int(&head, 4, session_next_request_id(c->session));
 	put_feeds(&head, &tail, &m, feeds, c->n_feeds);
 	m.head = mu_buf_span(&head);
-	rest.head = mu_buf_span(&tail);
-	m.next = &rest;
+	tail_message.head = mu_buf_span(&tail);
+	m.next = &tail_message;
 	rc = session_call(c->session, MASTER "RunCallable", &m, session_rpc_timeout(c->timeout_ms),
 			  0, &reply, err);
 	if (rc)
 		return rc;
-	got = MU_NEW_ARRAY(struct mu_tensor, c->n_values + 1);
-	rc = take_fetches(mu_buf_span(&reply), got, c->n_values, err);
+	received = MU_NEW_ARRAY(struct mu_tensor, c->n_values + 1);
+	rc = decode_fetches(mu_buf_span(&reply), received, c->n_values, err);
 	for (unsigned i = 0; i < c->n_fetches && !rc; i++)
-		values[i] = mu_tensor_ref(&got[c->value[i]]);
+		values[i] = mu_tensor_ref(&received[c->value_index[i]]);
 	for (unsigned i = 0; i < c->n_values; i++)
-		mu_tensor_unref(&got[i]);
-	free(got);
+		mu_tensor_unref(&received[i]);
+	free(received);
 	return rc;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of a session for the calls on it, for client/session only. */
+/* Functions of a session for its RPCs. Only client/session includes this file. */
 #ifndef MU_CLIENT_SESSION_CALLS_H
 #define MU_CLIENT_SESSION_CALLS_H
 
@@ -10,9 +10,9 @@
 
 /* Creates the session or extends the server's graph to the builder's. The session has a handle
  * afterwards. */
-int session_follow(struct mu_session *s, struct mu_err *err);
+int session_update_graph(struct mu_session *s, struct mu_err *err);
 const char *session_handle(const struct mu_session *s);
-int64_t session_request(struct mu_session *s); /* a new request id */
+int64_t session_next_request_id(struct mu_session *s);
 long session_timeout(const struct mu_session *s, const struct mu_run *run);
 /* Timeout of the RPC of a step. It is longer than the timeout of the step, so that the step's own
  * deadline fires first. */

@@ -24,7 +24,7 @@ static int stop_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *
 	return 0;
 }
 
-/* A synchronous worker that starts after the last step would wait for a token that never comes. */
+/* A synchronous worker that starts after the last step would wait for a token forever. */
 static bool stop_is_over(const struct mu_hook *h, int64_t step)
 {
 	return step >= ((const struct stop_hook *)h)->last;
@@ -80,7 +80,7 @@ struct mu_hook *mu_nan_hook(struct mu_out loss)
 /* ---- progress ---- */
 struct progress_hook {
 	struct loss_hook base;
-	double every, last_time;
+	double interval_s, last_time;
 	int64_t last_step, target;
 	double loss;  /* loss at `step` */
 	int64_t step; /* newest step; reported if it equals last_step */
@@ -101,8 +101,8 @@ static int progress_created(struct mu_hook *h, struct mu_session *s, int64_t ste
 
 static void report_progress(struct progress_hook *p, double now)
 {
-	double passed = now - p->last_time;
-	double rate = passed > 0 ? (double)(p->step - p->last_step) / passed : 0;
+	double elapsed = now - p->last_time;
+	double rate = elapsed > 0 ? (double)(p->step - p->last_step) / elapsed : 0;
 
 	p->report(p->arg, &(struct mu_progress){.step = p->step,
 						.target = p->target,
@@ -120,7 +120,7 @@ static int progress_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_e
 
 	p->step = s->step;
 	p->loss = s->values[0].shape.count ? mu_tensor_number(&s->values[0], 0) : (double)NAN;
-	if (now - p->last_time >= p->every || s->step >= p->target)
+	if (now - p->last_time >= p->interval_s || s->step >= p->target)
 		report_progress(p, now);
 	return 0;
 }
@@ -156,7 +156,7 @@ struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t tar
 					.end = progress_end,
 					.free = hook_free};
 	h->base.loss = loss;
-	h->every = seconds;
+	h->interval_s = seconds;
 	h->target = target;
 	h->batch = batch;
 	h->report = report ? report : mu_print_progress;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the hooks of this folder. */
+/* Functions shared by the hooks of this folder. */
 #ifndef MU_CLIENT_SESSION_HOOKS_H
 #define MU_CLIENT_SESSION_HOOKS_H
 

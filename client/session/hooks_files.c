@@ -10,8 +10,8 @@ struct checkpoint_hook {
 	struct mu_hook base;
 	struct mu_saver *saver;
 	char *folder, *latest;
-	double every_seconds, last_time;
-	int64_t every_steps, last_step;
+	double interval_s, last_time;
+	int64_t interval_steps, last_step;
 	struct mu_event_writer *events;
 	const char **latest_path;
 };
@@ -47,8 +47,8 @@ static int checkpoint_created(struct mu_hook *h, struct mu_session *s, int64_t s
 static int checkpoint_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
 {
 	struct checkpoint_hook *c = (struct checkpoint_hook *)h;
-	bool due = (c->every_seconds > 0 && mu_clock() - c->last_time >= c->every_seconds) ||
-		   (c->every_steps > 0 && s->step - c->last_step >= c->every_steps);
+	bool due = (c->interval_s > 0 && mu_clock() - c->last_time >= c->interval_s) ||
+		   (c->interval_steps > 0 && s->step - c->last_step >= c->interval_steps);
 
 	return due ? save_checkpoint(c, s->session, s->step, err) : 0;
 }
@@ -81,8 +81,8 @@ struct mu_hook *mu_checkpoint_hook(struct mu_saver *saver, const char *folder, d
 				   .free = checkpoint_free};
 	c->saver = saver;
 	c->folder = mu_xstrdup(folder);
-	c->every_seconds = seconds;
-	c->every_steps = steps;
+	c->interval_s = seconds;
+	c->interval_steps = steps;
 	c->last_step = -1;
 	c->events = events;
 	c->latest_path = latest;
@@ -93,7 +93,7 @@ struct mu_hook *mu_checkpoint_hook(struct mu_saver *saver, const char *folder, d
 struct summary_hook {
 	struct mu_hook base;
 	struct mu_event_writer *events;
-	int64_t every, last_step;
+	int64_t interval_steps, last_step;
 	double last_time;
 	bool due; /* the next step is written; other steps need no fetches */
 	unsigned n;
@@ -110,7 +110,7 @@ static int summary_created(struct mu_hook *h, struct mu_session *s, int64_t step
 
 	u->last_step = step;
 	u->last_time = mu_clock();
-	u->due = u->every == 1;
+	u->due = u->interval_steps == 1;
 	return 0;
 }
 
@@ -160,20 +160,20 @@ static int add_summary(struct mu_buf *summary, const char *tag, const struct mu_
 static int summary_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
 {
 	struct summary_hook *u = (struct summary_hook *)h;
-	double now = mu_clock(), passed = now - u->last_time;
+	double now = mu_clock(), elapsed = now - u->last_time;
 	MU_AUTO_BUF summary = {0};
 	bool due = u->due;
 	int rc;
 
-	u->due = s->step + 1 - (due ? s->step : u->last_step) >= u->every;
+	u->due = s->step + 1 - (due ? s->step : u->last_step) >= u->interval_steps;
 	if (!due)
 		return 0;
 	for (unsigned i = 0; i < u->n; i++)
 		if ((rc = add_summary(&summary, u->outputs[i].tag, &s->values[i], err)))
 			return rc;
-	if (passed > 0)
+	if (elapsed > 0)
 		mu_summary_scalar(&summary, "global_step/sec",
-				  (float)((double)(s->step - u->last_step) / passed));
+				  (float)((double)(s->step - u->last_step) / elapsed));
 	u->last_step = s->step;
 	u->last_time = now;
 	rc = mu_event_summary(u->events, s->step, mu_buf_span(&summary), err);
@@ -199,7 +199,7 @@ struct mu_hook *mu_summary_hook(struct mu_event_writer *events, int64_t steps,
 				   .after = summary_after,
 				   .free = summary_free};
 	u->events = events;
-	u->every = steps > 0 ? steps : 1;
+	u->interval_steps = steps > 0 ? steps : 1;
 	for (; u->n < n; u->n++) {
 		u->outputs[u->n].tag = mu_xstrdup(tags[u->n]);
 		u->outputs[u->n].out = outs[u->n];

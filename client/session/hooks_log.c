@@ -10,13 +10,13 @@ enum { MAX_LOGGED_VALUES = 8 };
 /* ---- values ---- */
 struct logging_hook {
 	struct mu_hook base;
-	int64_t every, last_step;
+	int64_t interval_steps, last_step;
 	bool due; /* the next step is logged */
 	unsigned n;
 	struct {
 		char *name;
 		struct mu_out out;
-	} logged[];
+	} outputs[];
 };
 
 static int logging_created(struct mu_hook *base, struct mu_session *s, int64_t step,
@@ -25,7 +25,7 @@ static int logging_created(struct mu_hook *base, struct mu_session *s, int64_t s
 	struct logging_hook *h = (struct logging_hook *)base;
 
 	h->last_step = step;
-	h->due = h->every == 1;
+	h->due = h->interval_steps == 1;
 	return 0;
 }
 
@@ -34,7 +34,7 @@ static unsigned logging_fetches(struct mu_hook *base, struct mu_out *fetches, un
 	struct logging_hook *h = (struct logging_hook *)base;
 
 	for (unsigned i = 0; h->due && i < h->n && i < max; i++)
-		fetches[i] = h->logged[i].out;
+		fetches[i] = h->outputs[i].out;
 	return h->due ? h->n : 0;
 }
 
@@ -64,8 +64,8 @@ static int logging_after(struct mu_hook *base, struct mu_hook_step *s, struct mu
 	if (h->due)
 		h->last_step = s->step;
 	for (unsigned i = 0; h->due && i < h->n; i++)
-		log_tensor(h->logged[i].name, &s->values[i], s->step);
-	h->due = s->step + 1 - h->last_step >= h->every;
+		log_tensor(h->outputs[i].name, &s->values[i], s->step);
+	h->due = s->step + 1 - h->last_step >= h->interval_steps;
 	return 0;
 }
 
@@ -74,23 +74,23 @@ static void logging_free(struct mu_hook *base)
 	struct logging_hook *h = (struct logging_hook *)base;
 
 	for (unsigned i = 0; i < h->n; i++)
-		free(h->logged[i].name);
+		free(h->outputs[i].name);
 	free(h);
 }
 
 struct mu_hook *mu_logging_hook(const char *const *names, const struct mu_out *outs, unsigned n,
 				int64_t steps)
 {
-	struct logging_hook *h = mu_xcalloc(1, sizeof(*h) + n * sizeof(h->logged[0]));
+	struct logging_hook *h = mu_xcalloc(1, sizeof(*h) + n * sizeof(h->outputs[0]));
 
 	h->base = (struct mu_hook){.created = logging_created,
 				   .fetches = logging_fetches,
 				   .after = logging_after,
 				   .free = logging_free};
-	h->every = steps > 0 ? steps : 1;
+	h->interval_steps = steps > 0 ? steps : 1;
 	for (; h->n < n; h->n++) {
-		h->logged[h->n].name = mu_xstrdup(names[h->n]);
-		h->logged[h->n].out = outs[h->n];
+		h->outputs[h->n].name = mu_xstrdup(names[h->n]);
+		h->outputs[h->n].out = outs[h->n];
 	}
 	return &h->base;
 }
@@ -99,7 +99,7 @@ struct mu_hook *mu_logging_hook(const char *const *names, const struct mu_out *o
 struct counter_hook {
 	struct mu_hook base;
 	struct mu_event_writer *events;
-	int64_t every, last_step;
+	int64_t interval_steps, last_step;
 	double last_time;
 };
 
@@ -116,11 +116,11 @@ static int counter_created(struct mu_hook *base, struct mu_session *s, int64_t s
 static int counter_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_err *err)
 {
 	struct counter_hook *h = (struct counter_hook *)base;
-	double now = mu_clock(), passed = now - h->last_time, rate;
+	double now = mu_clock(), elapsed = now - h->last_time, rate;
 
-	if (s->step - h->last_step < h->every || passed <= 0)
+	if (s->step - h->last_step < h->interval_steps || elapsed <= 0)
 		return 0;
-	rate = (double)(s->step - h->last_step) / passed;
+	rate = (double)(s->step - h->last_step) / elapsed;
 	h->last_step = s->step;
 	h->last_time = now;
 	mu_info("train", "step %lld: %.1f steps/s", (long long)s->step, rate);
@@ -135,6 +135,6 @@ struct mu_hook *mu_step_counter_hook(struct mu_event_writer *events, int64_t ste
 	h->base =
 	    (struct mu_hook){.created = counter_created, .after = counter_after, .free = hook_free};
 	h->events = events;
-	h->every = steps > 0 ? steps : 1;
+	h->interval_steps = steps > 0 ? steps : 1;
 	return &h->base;
 }

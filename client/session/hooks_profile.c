@@ -16,8 +16,8 @@
 struct profiler_hook {
 	struct mu_hook base;
 	char *folder;
-	int64_t every, last_step;
-	bool wanted;
+	int64_t interval_steps, last_step;
+	bool trace_requested;
 };
 
 struct node_stats {
@@ -109,8 +109,8 @@ static bool profiler_wants_trace(struct mu_hook *base, int64_t step)
 {
 	struct profiler_hook *h = (struct profiler_hook *)base;
 
-	h->wanted = step - h->last_step >= h->every;
-	return h->wanted;
+	h->trace_requested = step - h->last_step >= h->interval_steps;
+	return h->trace_requested;
 }
 
 static int profiler_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_err *err)
@@ -119,18 +119,18 @@ static int profiler_after(struct mu_hook *base, struct mu_hook_step *s, struct m
 	MU_AUTO_BUF text = {0};
 	MU_AUTO_FREE char *path = NULL;
 	cJSON *trace, *events;
-	bool good;
+	bool is_valid;
 
-	if (!h->wanted || !s->trace.len)
+	if (!h->trace_requested || !s->trace.len)
 		return 0;
 	h->last_step = s->step;
 	trace = cJSON_CreateObject();
 	events = cJSON_AddArrayToObject(trace, "traceEvents");
-	good = profile_add_devices(events, s->trace);
-	if (good)
+	is_valid = profile_add_devices(events, s->trace);
+	if (is_valid)
 		mu_json_print(&text, trace);
 	cJSON_Delete(trace);
-	if (!good) {
+	if (!is_valid) {
 		mu_warn("train", "step %lld: the server returned no trace", (long long)s->step);
 		return 0;
 	}
@@ -152,6 +152,6 @@ struct mu_hook *mu_profiler_hook(const char *folder, int64_t steps)
 	h->base = (struct mu_hook){
 	    .wants_trace = profiler_wants_trace, .after = profiler_after, .free = profiler_free};
 	h->folder = mu_xstrdup(folder);
-	h->every = steps > 0 ? steps : 1;
+	h->interval_steps = steps > 0 ? steps : 1;
 	return &h->base;
 }

@@ -44,8 +44,8 @@ struct mu_monitored {
 	bool stop;
 };
 
-/* A server that shuts down cancels its steps. A second cancellation in a row is the program's: it
- * uses a closed queue, for example. */
+/* A server that shuts down cancels its steps. A second cancellation in a row is an error of the
+ * program, such as a closed queue. */
 static bool may_recover(const struct mu_monitored *m, int rc)
 {
 	return rc == -(int)MU_ABORTED || rc == -(int)MU_UNAVAILABLE ||
@@ -74,7 +74,7 @@ static int prepare_as_chief(struct mu_monitored *m, struct mu_err *err)
 	bool ready;
 	int rc = is_ready(m, &ready, err);
 
-	if (!rc && replica_is(&m->replica))
+	if (!rc && replica_is_synchronous(&m->replica))
 		rc = ready ? replica_init_members(&m->replica, m->session, err)
 			   : replica_set_members(&m->replica, m->session, err);
 	if (rc || ready)
@@ -178,7 +178,7 @@ static int try_prepare(struct mu_monitored *m, double deadline, struct mu_err *e
 			rc = m->hooks[i]->created(m->hooks[i], m->session, m->step, err);
 	}
 	m->stop |= !rc && goal_is_reached(m);
-	if (!rc && m->o.chief) /* its hook has started an epoch */
+	if (!rc && m->o.chief) /* the chief's sync hook has started an epoch */
 		rc = replica_read_epoch(&m->replica, m->session, err);
 	return rc;
 }
@@ -246,7 +246,7 @@ int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 	m->o.session.stop = o->stop;
 	if (o->sync)
 		m->replica.sync = *o->sync;
-	m->o.sync = NULL; /* it can be freed after this call */
+	m->o.sync = NULL; /* the caller may free it after this call */
 	m->target = mu_xstrdup(o->target);
 	m->folder = o->folder ? mu_xstrdup(o->folder) : NULL;
 	m->filters = MU_NEW_ARRAY(char *, o->session.n_device_filters + 1);
@@ -287,10 +287,10 @@ static int collect_feeds(struct mu_monitored *m, struct mu_run *r, struct mu_fee
 		if (m->hooks[i]->feeds)
 			rc =
 			    m->hooks[i]->feeds(m->hooks[i], feeds, MAX_FEEDS - 1, &r->n_feeds, err);
-	if (rc || !replica_is(&m->replica))
+	if (rc || !replica_is_synchronous(&m->replica))
 		return rc;
 	if (!m->o.chief)
-		replica_keep(&m->replica, feeds, r->n_feeds);
+		replica_keep_feeds(&m->replica, feeds, r->n_feeds);
 	return replica_feed(&m->replica, m->step, feeds, &r->n_feeds, err);
 }
 
@@ -313,10 +313,10 @@ struct fetches {
  * chief of replicas the members. */
 static void add_session_fetches(struct mu_monitored *m, struct fetches *f)
 {
-	if (m->replica.leaving) /* adds its last gradients and takes no token */
+	if (m->replica.leaving) /* the replica adds its last gradients and takes no token */
 		return;
 	f->out[f->n++] = m->o.train;
-	if (!replica_is(&m->replica))
+	if (!replica_is_synchronous(&m->replica))
 		return;
 	f->out[f->n++] = m->replica.sync.latest;
 	if (m->o.chief)
@@ -342,27 +342,27 @@ static int add_hook_fetches(struct mu_monitored *m, struct fetches *f, unsigned 
 	return 0;
 }
 
-/* Updates the session from the values of its own fetches (own). */
-static int update_step(struct mu_monitored *m, struct mu_tensor *own, struct mu_err *err)
+/* Updates the session from the values of its own fetches. */
+static int update_step(struct mu_monitored *m, struct mu_tensor *session_values, struct mu_err *err)
 {
 	int rc;
 
 	if (m->replica.leaving)
 		m->stop = true;
-	if (!replica_is(&m->replica))
-		m->step = mu_tensor_int(&own[0], 0);
-	if (m->replica.leaving || !replica_is(&m->replica))
+	if (!replica_is_synchronous(&m->replica))
+		m->step = mu_tensor_int(&session_values[0], 0);
+	if (m->replica.leaving || !replica_is_synchronous(&m->replica))
 		return 0;
 	if (m->o.chief) {
 		mu_tensor_unref(&m->replica.members);
-		m->replica.members = mu_tensor_ref(&own[2]);
+		m->replica.members = mu_tensor_ref(&session_values[2]);
 	}
-	rc = replica_take_token(&m->replica, m->session, mu_tensor_int(&own[0], 0),
-				mu_tensor_int(&own[1], 0), m->o.stop, &m->step, err);
+	rc = replica_take_token(&m->replica, m->session, mu_tensor_int(&session_values[0], 0),
+				mu_tensor_int(&session_values[1], 0), m->o.stop, &m->step, err);
 	if (rc || !stop_requested(m))
 		return rc;
 	/* When the chief ends, all workers end; without a chief a worker does not wait. */
-	m->stop = m->o.chief || m->replica.over;
+	m->stop = m->o.chief || m->replica.chief_ended;
 	return m->o.chief ? 0 : replica_leave(&m->replica, m->session, &m->step, err);
 }
 
@@ -370,7 +370,8 @@ static int update_step(struct mu_monitored *m, struct mu_tensor *own, struct mu_
  * that, the training continues from an older checkpoint, and the chief needs the worker again. */
 static int wait_for_end(struct mu_monitored *m, struct mu_err *err)
 {
-	if (!replica_is(&m->replica) || m->o.chief || m->replica.leaving || stop_requested(m))
+	if (!replica_is_synchronous(&m->replica) || m->o.chief || m->replica.leaving ||
+	    stop_requested(m))
 		return 0;
 	return replica_wait_for_end(&m->replica, m->session, err);
 }
@@ -379,7 +380,7 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 		    struct mu_err *err)
 {
 	struct fetches f = {.n = 0};
-	unsigned at[MAX_HOOKS], own = run->n_fetches;
+	unsigned at[MAX_HOOKS], n_caller_fetches = run->n_fetches;
 	struct mu_feed feeds[MAX_FEEDS];
 	struct mu_run r = *run;
 	MU_AUTO_BUF trace = {0};
@@ -387,9 +388,10 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 
 	if (rc)
 		return rc;
-	if (own + 3 > MAX_FETCHES)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%u fetches are too many", own);
-	for (unsigned i = 0; i < own; i++)
+	if (n_caller_fetches + 3 > MAX_FETCHES)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%u fetches are too many",
+			       n_caller_fetches);
+	for (unsigned i = 0; i < n_caller_fetches; i++)
 		f.out[f.n++] = run->fetches[i];
 	add_session_fetches(m, &f);
 	rc = add_hook_fetches(m, &f, at, err);
@@ -398,7 +400,7 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 	r.fetches = f.out;
 	r.n_fetches = f.n;
 	if (m->replica.leaving) {
-		r.targets = &m->replica.sync.give;
+		r.targets = &m->replica.sync.apply_gradients;
 		r.n_targets = 1;
 	}
 	if (!r.metadata && is_traced(m))
@@ -406,7 +408,7 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 	rc = mu_session_run(m->session, &r, f.value, err);
 	if (rc)
 		return rc;
-	rc = update_step(m, f.value + own, err);
+	rc = update_step(m, f.value + n_caller_fetches, err);
 	if (!rc)
 		m->recoveries = 0;
 	for (unsigned i = 0; i < m->o.n_hooks && !rc; i++) {
@@ -423,7 +425,7 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 	if (!rc && goal_is_reached(m))
 		rc = wait_for_end(m, err);
 	for (unsigned i = 0; i < f.n; i++) {
-		if (i < own && !rc)
+		if (i < n_caller_fetches && !rc)
 			values[i] = f.value[i];
 		else
 			mu_tensor_unref(&f.value[i]);
@@ -434,17 +436,18 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct mu_tensor *values,
 		       struct mu_err *err)
 {
-	unsigned most = m->o.max_recoveries ? m->o.max_recoveries : DEFAULT_RECOVERIES;
+	unsigned max_recoveries = m->o.max_recoveries ? m->o.max_recoveries : DEFAULT_RECOVERIES;
 	struct mu_err why = {0};
 	int rc;
 
 	if (!m->o.train.node || m->o.train.port == MU_CONTROL)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "`train` must be the result of mu_minimize with a global step");
-	while (may_recover(m, rc = run_once(m, run, values, &why)) && m->recoveries++ < most) {
+	while (may_recover(m, rc = run_once(m, run, values, &why)) &&
+	       m->recoveries++ < max_recoveries) {
 		mu_warn("train", "lost the session at step %lld, opening a new one: %s",
 			(long long)m->step, why.msg);
-		if (m->recoveries > 1) /* a second recovery in a row: give the cluster time */
+		if (m->recoveries > 1) /* wait before a second recovery in a row */
 			usleep(RECOVERY_WAIT_MS * 1000 * (m->recoveries < 10 ? m->recoveries : 10));
 		m->stop = false;
 		rc = prepare(m, &why);
@@ -457,10 +460,11 @@ int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct 
 		}
 	}
 	if (rc == -(int)MU_OUT_OF_RANGE) {
-		struct mu_err later;
+		struct mu_err leave_err;
 
-		if (mu_monitored_leave(m, &later))
-			mu_warn("train", "cannot deregister from the other workers: %s", later.msg);
+		if (mu_monitored_leave(m, &leave_err))
+			mu_warn("train", "cannot deregister from the other workers: %s",
+				leave_err.msg);
 	}
 	return rc ? mu_fail(err, why.code, "%s", why.msg) : 0;
 }
@@ -473,7 +477,7 @@ int mu_monitored_leave(struct mu_monitored *m, struct mu_err *err)
 
 bool mu_monitored_should_stop(const struct mu_monitored *m)
 {
-	return m->stop || (stop_requested(m) && !replica_is(&m->replica));
+	return m->stop || (stop_requested(m) && !replica_is_synchronous(&m->replica));
 }
 
 int64_t mu_monitored_step(const struct mu_monitored *m)

@@ -6,11 +6,11 @@
 
 static void drop_feeds(struct replica *r)
 {
-	for (unsigned i = 0; i < r->n_fed; i++)
-		mu_tensor_unref(&r->fed[i].value);
-	free(r->fed);
-	r->fed = NULL;
-	r->n_fed = 0;
+	for (unsigned i = 0; i < r->n_last_feeds; i++)
+		mu_tensor_unref(&r->last_feeds[i].value);
+	free(r->last_feeds);
+	r->last_feeds = NULL;
+	r->n_last_feeds = 0;
 }
 
 void replica_fini(struct replica *r)
@@ -57,12 +57,12 @@ int replica_init_members(struct replica *r, struct mu_session *s, struct mu_err 
 
 int replica_read_epoch(struct replica *r, struct mu_session *s, struct mu_err *err)
 {
-	MU_AUTO_TENSOR at = {0};
+	MU_AUTO_TENSOR epoch = {0};
 
-	int rc = replica_is(r) ? mu_session_get(s, r->sync.epoch, &at, err) : 0;
+	int rc = replica_is_synchronous(r) ? mu_session_get(s, r->sync.epoch, &epoch, err) : 0;
 
-	if (!rc && mu_tensor_is_set(&at))
-		r->epoch = mu_tensor_int(&at, 0);
+	if (!rc && mu_tensor_is_set(&epoch))
+		r->epoch = mu_tensor_int(&epoch, 0);
 	return rc;
 }
 
@@ -70,13 +70,13 @@ int replica_has_chief(struct replica *r, struct mu_session *s, bool *has_chief, 
 {
 	int rc = replica_read_epoch(r, s, err);
 
-	*has_chief = !replica_is(r) || r->epoch > 0;
+	*has_chief = !replica_is_synchronous(r) || r->epoch > 0;
 	return rc;
 }
 
 int replica_join(struct replica *r, struct mu_session *s, struct mu_err *err)
 {
-	if (!replica_is(r) || r->leaving)
+	if (!replica_is_synchronous(r) || r->leaving)
 		return 0;
 	int rc = mu_session_do(s, r->sync.join, err);
 
@@ -85,7 +85,7 @@ int replica_join(struct replica *r, struct mu_session *s, struct mu_err *err)
 		    err,
 		    "the chief allows fewer workers than this one's index: restart it with the "
 		    "current number of workers");
-	/* After joining, because the token of the next epoch goes to the members at that time. */
+	/* After joining: only the members at that time receive the token of the next epoch. */
 	return rc ? rc : replica_read_epoch(r, s, err);
 }
 
@@ -125,16 +125,17 @@ static bool accept_token(struct replica *r, int64_t token, int64_t latest, int64
 int replica_take_token(struct replica *r, struct mu_session *s, int64_t token, int64_t latest,
 		       const volatile int *stop, int64_t *step, struct mu_err *err)
 {
-	const struct mu_out both[] = {r->sync.token, r->sync.token_latest};
+	const struct mu_out fetches[] = {r->sync.token, r->sync.token_latest};
 
 	while (!accept_token(r, token, latest, step)) {
 		struct mu_tensor v[2];
 		int rc;
 
-		r->over = token == MU_SYNC_OVER && stop_is_set(stop);
-		if (r->over)
+		r->chief_ended = token == MU_SYNC_OVER && stop_is_set(stop);
+		if (r->chief_ended)
 			return 0;
-		rc = mu_session_run(s, &(struct mu_run){.fetches = both, .n_fetches = 2}, v, err);
+		rc =
+		    mu_session_run(s, &(struct mu_run){.fetches = fetches, .n_fetches = 2}, v, err);
 		if (rc)
 			return rc;
 		token = mu_tensor_int(&v[0], 0);
@@ -155,15 +156,15 @@ int replica_wait_for_end(struct replica *r, struct mu_session *s, struct mu_err 
 		if (rc)
 			return rc;
 	} while (mu_tensor_int(&token, 0) != MU_SYNC_OVER);
-	r->over = true;
+	r->chief_ended = true;
 	return 0;
 }
 
 int replica_leave(struct replica *r, struct mu_session *s, int64_t *step, struct mu_err *err)
 {
-	const struct mu_out both[] = {r->sync.leave, r->sync.leave_epoch};
+	const struct mu_out fetches[] = {r->sync.leave, r->sync.leave_epoch};
 	struct mu_tensor v[2];
-	int rc = mu_session_run(s, &(struct mu_run){.fetches = both, .n_fetches = 2}, v, err);
+	int rc = mu_session_run(s, &(struct mu_run){.fetches = fetches, .n_fetches = 2}, v, err);
 
 	if (rc)
 		return rc;
@@ -175,26 +176,26 @@ int replica_leave(struct replica *r, struct mu_session *s, int64_t *step, struct
 	return 0;
 }
 
-void replica_keep(struct replica *r, const struct mu_feed *feeds, unsigned n)
+void replica_keep_feeds(struct replica *r, const struct mu_feed *feeds, unsigned n)
 {
 	drop_feeds(r);
-	r->fed = MU_NEW_ARRAY(struct replica_fed, n + 1);
-	for (; r->n_fed < n; r->n_fed++)
-		r->fed[r->n_fed] =
-		    (struct replica_fed){feeds[r->n_fed].at, mu_tensor_ref(feeds[r->n_fed].value)};
+	r->last_feeds = MU_NEW_ARRAY(struct kept_feed, n + 1);
+	for (; r->n_last_feeds < n; r->n_last_feeds++)
+		r->last_feeds[r->n_last_feeds] = (struct kept_feed){
+		    feeds[r->n_last_feeds].at, mu_tensor_ref(feeds[r->n_last_feeds].value)};
 }
 
 /* Adds the gradients that an update may be waiting for. */
 static int add_last_gradients(struct replica *r, struct mu_session *s, int64_t step,
 			      struct mu_err *err)
 {
-	struct mu_feed *feeds = MU_NEW_ARRAY(struct mu_feed, r->n_fed + 1);
-	struct mu_run run = {.feeds = feeds, .targets = &r->sync.give, .n_targets = 1};
+	struct mu_feed *feeds = MU_NEW_ARRAY(struct mu_feed, r->n_last_feeds + 1);
+	struct mu_run run = {.feeds = feeds, .targets = &r->sync.apply_gradients, .n_targets = 1};
 	int rc;
 
-	for (; run.n_feeds < r->n_fed; run.n_feeds++)
-		feeds[run.n_feeds] =
-		    (struct mu_feed){r->fed[run.n_feeds].at, &r->fed[run.n_feeds].value};
+	for (; run.n_feeds < r->n_last_feeds; run.n_feeds++)
+		feeds[run.n_feeds] = (struct mu_feed){r->last_feeds[run.n_feeds].at,
+						      &r->last_feeds[run.n_feeds].value};
 	rc = replica_feed(r, step, feeds, &run.n_feeds, err);
 	if (!rc)
 		rc = mu_session_run(s, &run, NULL, err);
@@ -204,11 +205,11 @@ static int add_last_gradients(struct replica *r, struct mu_session *s, int64_t s
 
 int replica_end(struct replica *r, struct mu_session *s, struct mu_err *err)
 {
-	int64_t awaited;
+	int64_t awaited_step;
 	int rc;
 
-	if (!replica_is(r) || r->leaving || r->over || !r->fed)
+	if (!replica_is_synchronous(r) || r->leaving || r->chief_ended || !r->last_feeds)
 		return 0;
-	rc = replica_leave(r, s, &awaited, err);
-	return rc ? rc : add_last_gradients(r, s, awaited, err);
+	rc = replica_leave(r, s, &awaited_step, err);
+	return rc ? rc : add_last_gradients(r, s, awaited_step, err);
 }

@@ -7,7 +7,7 @@
 #include "muster/grad.h"
 #include "muster/session.h"
 
-struct replica_fed {
+struct kept_feed {
 	struct mu_out at;
 	struct mu_tensor value; /* shares memory with the caller's tensor */
 };
@@ -17,11 +17,11 @@ struct replica {
 	struct mu_tensor members;    /* chief only: the members of the last step */
 	int64_t epoch;               /* the worker's current epoch */
 	bool leaving;
-	bool over;               /* the chief has ended, so this worker ends */
-	struct replica_fed *fed; /* feeds of the last step */
-	unsigned n_fed;
+	bool chief_ended;             /* this worker ends with the chief */
+	struct kept_feed *last_feeds; /* copies of the feeds of the last step */
+	unsigned n_last_feeds;
 };
-static inline bool replica_is(const struct replica *r)
+static inline bool replica_is_synchronous(const struct replica *r)
 {
 	return r->sync.local_step.node != NULL;
 }
@@ -45,7 +45,7 @@ int replica_feed(struct replica *r, int64_t step, struct mu_feed *feeds, unsigne
 /* token, latest: fetched by the step. Advances *step with this token, or with the next token that
  * is not stale. A stale token can be from a previous run of this worker. After a token of a new
  * epoch the worker works for the latest step, even a second time. MU_SYNC_OVER means that the chief
- * has ended: if `stop` is set the wait ends with *step unchanged and r->over set. */
+ * has ended: if `stop` is set the wait ends with *step unchanged and r->chief_ended set. */
 int replica_take_token(struct replica *r, struct mu_session *s, int64_t token, int64_t latest,
 		       const volatile int *stop, int64_t *step, struct mu_err *err);
 /* Waits for MU_SYNC_OVER. */
@@ -54,7 +54,7 @@ int replica_wait_for_end(struct replica *r, struct mu_session *s, struct mu_err 
  * worker still adds them. */
 int replica_leave(struct replica *r, struct mu_session *s, int64_t *step, struct mu_err *err);
 /* Keeps the feeds of a step for replica_end. */
-void replica_keep(struct replica *r, const struct mu_feed *feeds, unsigned n);
+void replica_keep_feeds(struct replica *r, const struct mu_feed *feeds, unsigned n);
 /* Called at the end of this worker's data. Deregisters the worker and adds the gradients of its
  * last feeds once more, so that no update waits for it. Does nothing if the worker has left, ends
  * with the chief, or has made no step. */

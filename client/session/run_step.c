@@ -100,7 +100,7 @@ bool run_step_borrows(const struct mu_tensor *feed, const struct mu_tensor *othe
 	       mu_tensor_bytes(feed) >= (other ? mu_tensor_bytes(other) + 1 : BORROW_MIN_BYTES);
 }
 
-unsigned run_step_first(const struct mu_run *run, unsigned i)
+unsigned run_step_first_fetch(const struct mu_run *run, unsigned i)
 {
 	unsigned j = 0;
 
@@ -118,7 +118,7 @@ void run_step_encode(struct run_step *r, const char *handle, const struct mu_run
 
 	mu_pb_put_str(b, 1, handle);
 	for (unsigned i = 0; i < run->n_fetches; i++)
-		if (run_step_first(run, i) == i)
+		if (run_step_first_fetch(run, i) == i)
 			run_step_put_tensor_name(b, 3, run->fetches[i]);
 	for (unsigned i = 0; i < run->n_targets; i++)
 		mu_pb_put_str(b, 4, run->targets[i].node->name);
@@ -145,8 +145,8 @@ void run_step_encode(struct run_step *r, const char *handle, const struct mu_run
 }
 
 /* Decodes one NamedTensorProto into every fetch of that name. */
-static int take_tensor(struct mu_span body, const struct mu_run *run, struct mu_tensor *got,
-		       struct mu_err *err)
+static int decode_tensor(struct mu_span body, const struct mu_run *run, struct mu_tensor *decoded,
+			 struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(body);
 	struct mu_pb_field f;
@@ -167,14 +167,14 @@ static int take_tensor(struct mu_span body, const struct mu_run *run, struct mu_
 		MU_AUTO_BUF text = {0};
 
 		mu_buf_printf(&text, "%s:%d", run->fetches[i].node->name, run->fetches[i].port);
-		if (mu_span_eq(name, mu_buf_span(&text)) && !mu_tensor_is_set(&got[i]))
-			got[i] = mu_tensor_ref(&t);
+		if (mu_span_eq(name, mu_buf_span(&text)) && !mu_tensor_is_set(&decoded[i]))
+			decoded[i] = mu_tensor_ref(&t);
 	}
 	return 0;
 }
 
-static int take_reply(struct mu_span reply, const struct mu_run *run, struct mu_tensor *got,
-		      struct mu_err *err)
+static int decode_reply(struct mu_span reply, const struct mu_run *run, struct mu_tensor *decoded,
+			struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(reply);
 	struct mu_pb_field f;
@@ -194,12 +194,12 @@ static int take_reply(struct mu_span reply, const struct mu_run *run, struct mu_
 		return mu_fail(err, mu_code_from(code), "%.*s", (int)why.len, why.data);
 	m = mu_pb_of(reply);
 	while (mu_pb_next(&m, &f))
-		if (f.number == 1 && (rc = take_tensor(f.bytes, run, got, err)))
+		if (f.number == 1 && (rc = decode_tensor(f.bytes, run, decoded, err)))
 			return rc;
 		else if (f.number == 2 && run->metadata)
 			mu_buf_put(run->metadata, f.bytes.data, f.bytes.len);
 	for (unsigned i = 0; i < run->n_fetches; i++)
-		if (!mu_tensor_is_set(&got[i]))
+		if (!mu_tensor_is_set(&decoded[i]))
 			return mu_fail(err, MU_INTERNAL, "the server's reply lacks '%s:%d'",
 				       run->fetches[i].node->name, run->fetches[i].port);
 	return 0;
@@ -208,15 +208,15 @@ static int take_reply(struct mu_span reply, const struct mu_run *run, struct mu_
 int run_step_decode(struct mu_span reply, const struct mu_run *run, struct mu_tensor *values,
 		    struct mu_err *err)
 {
-	struct mu_tensor *got = MU_NEW_ARRAY(struct mu_tensor, run->n_fetches + 1);
-	int rc = take_reply(reply, run, got, err);
+	struct mu_tensor *decoded = MU_NEW_ARRAY(struct mu_tensor, run->n_fetches + 1);
+	int rc = decode_reply(reply, run, decoded, err);
 
 	for (unsigned i = 0; i < run->n_fetches; i++) {
 		if (rc)
-			mu_tensor_unref(&got[i]);
+			mu_tensor_unref(&decoded[i]);
 		else
-			values[i] = got[i];
+			values[i] = decoded[i];
 	}
-	free(got);
+	free(decoded);
 	return rc;
 }

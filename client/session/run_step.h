@@ -15,8 +15,8 @@ struct run_step {
  * value of the type and shape of its output. */
 int run_step_check(const struct mu_builder *b, const struct mu_run *run, bool values,
 		   struct mu_err *err);
-unsigned run_step_first(const struct mu_run *run,
-			unsigned i); /* index of the first fetch of the same output */
+unsigned run_step_first_fetch(const struct mu_run *run,
+			      unsigned i); /* index of the first fetch of the same output */
 void run_step_put_tensor_name(struct mu_buf *b, uint32_t number, struct mu_out o);
 /* True if a feed should be sent without a copy, rather than `other` (NULL: none).  With the copy a
  * step that feeds 1 to 8 MiB takes 1.2 to 1.4 times as long. */

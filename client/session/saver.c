@@ -22,7 +22,7 @@
 struct mu_saver {
 	struct mu_builder *b;
 	unsigned keep;
-	double keep_every; /* seconds; 0: no checkpoint is kept permanently */
+	double keep_interval_s; /* 0: no checkpoint is kept permanently */
 	struct mu_out prefix,
 	    tmp_prefix; /* placeholders: the final prefix, and the prefix of the shards */
 	struct mu_out save, restore; /* operations */
@@ -68,26 +68,26 @@ static struct shard *make_shards(struct mu_builder *b, const struct mu_saver_opt
 static void make_name_vectors(struct mu_builder *b, const struct shard *s, struct mu_out *names,
 			      struct mu_out *slices)
 {
-	const char **text = MU_ARENA_ARRAY(&b->graph->arena, const char *, s->n);
-	const char **none = MU_ARENA_ARRAY(&b->graph->arena, const char *, s->n);
+	const char **tensor_names = MU_ARENA_ARRAY(&b->graph->arena, const char *, s->n);
+	const char **empty_slices = MU_ARENA_ARRAY(&b->graph->arena, const char *, s->n);
 
 	for (unsigned i = 0; i < s->n; i++) {
-		text[i] = s->vars[i].name;
-		none[i] = "";
+		tensor_names[i] = s->vars[i].name;
+		empty_slices[i] = "";
 	}
-	*names = mu_const_strs(b, text, s->n);
-	*slices = mu_const_strs(b, none, s->n);
+	*names = mu_const_strs(b, tensor_names, s->n);
+	*slices = mu_const_strs(b, empty_slices, s->n);
 }
 
-static void save_shard(struct mu_saver *v, const struct shard *s, unsigned k, unsigned of,
+static void save_shard(struct mu_saver *v, const struct shard *s, unsigned k, unsigned n_shards,
 		       struct mu_out *file, struct mu_out *done)
 {
 	struct mu_builder *b = v->b;
 	struct mu_out *in = MU_ARENA_ARRAY(&b->graph->arena, struct mu_out, s->n + 3);
 
-	*file = mu_op(
-	    b, "ShardedFilename",
-	    MU_IN(v->tmp_prefix, mu_const_int(b, MU_INT32, k), mu_const_int(b, MU_INT32, of)));
+	*file = mu_op(b, "ShardedFilename",
+		      MU_IN(v->tmp_prefix, mu_const_int(b, MU_INT32, k),
+			    mu_const_int(b, MU_INT32, n_shards)));
 	in[0] = *file;
 	make_name_vectors(b, s, &in[1], &in[2]);
 	for (unsigned i = 0; i < s->n; i++)
@@ -131,7 +131,7 @@ struct mu_saver *mu_saver_new_with(struct mu_builder *b, const struct mu_saver_o
 	v->shards = s;
 	v->n_shards = shards;
 	v->keep = o->keep;
-	v->keep_every = o->keep_every_hours * 3600;
+	v->keep_interval_s = o->keep_every_hours * 3600;
 	mu_push_name(b, "save");
 	v->prefix = mu_placeholder(b, "prefix", MU_STRING, MU_SCALAR);
 	v->tmp_prefix = mu_placeholder(b, "tmp_prefix", MU_STRING, MU_SCALAR);
@@ -187,22 +187,22 @@ static int run_saver_op(struct mu_saver *v, struct mu_session *s, struct mu_out 
 	return rc;
 }
 
-/* True if the checkpoint that leaves the list stays on disk: the first one at least keep_every
- * after the last one that stayed. `before` is the old list. Updates after->last_preserved. */
-static bool is_preserved(struct mu_saver *v, struct mu_checkpoint_state *after,
-			 const struct mu_checkpoint_state *before, const char *path)
+/* True if a checkpoint that leaves the list stays on disk: it is at least keep_interval_s newer
+ * than the last preserved one. `previous` has the old list. Updates state->last_preserved. */
+static bool is_preserved(struct mu_saver *v, struct mu_checkpoint_state *state,
+			 const struct mu_checkpoint_state *previous, const char *path)
 {
-	for (unsigned i = 0; v->keep_every > 0 && i < before->n; i++)
-		if (strcmp(before->all[i], path) == 0 && before->times &&
-		    before->times[i] >= after->last_preserved + v->keep_every) {
-			after->last_preserved = before->times[i];
+	for (unsigned i = 0; v->keep_interval_s > 0 && i < previous->n; i++)
+		if (strcmp(previous->all[i], path) == 0 && previous->times &&
+		    previous->times[i] >= state->last_preserved + v->keep_interval_s) {
+			state->last_preserved = previous->times[i];
 			return true;
 		}
 	return false;
 }
 
-/* Adds the new checkpoint to the `checkpoint` file and deletes those that leave its list, except
- * those that keep_every_hours preserves. */
+/* Adds the new checkpoint to the `checkpoint` file. Deletes the checkpoints that leave its list,
+ * except those that keep_every_hours preserves. */
 static int record_checkpoint(struct mu_saver *v, const char *folder, const char *path,
 			     struct mu_err *err)
 {
@@ -215,9 +215,9 @@ static int record_checkpoint(struct mu_saver *v, const char *folder, const char 
 	if (rc && rc != -(int)MU_NOT_FOUND)
 		return rc;
 	now = mu_wall();
-	if (v->keep_every > 0 && !rc)
+	if (v->keep_interval_s > 0 && !rc)
 		mu_checkpoint_state_read(&previous, folder, NULL);
-	if (!(state.last_preserved > 0)) /* no checkpoint has stayed yet: the interval starts now */
+	if (!(state.last_preserved > 0)) /* no checkpoint is preserved yet: start the interval */
 		state.last_preserved = now;
 	mu_checkpoint_state_add(&state, path, now, v->keep, &dropped, &n_dropped);
 	for (unsigned i = 0; i < n_dropped; i++)
@@ -284,17 +284,17 @@ static char *make_folder(const char *folder)
 int mu_saver_save(struct mu_saver *v, struct mu_session *s, const char *folder, int64_t step,
 		  char **path, struct mu_err *err)
 {
-	MU_AUTO_FREE char *full = realpath(folder, NULL);
+	MU_AUTO_FREE char *absolute = realpath(folder, NULL);
 	MU_AUTO_FREE char *prefix = NULL;
 	int rc;
 
-	if (!full)
-		full = make_folder(folder);
-	if (!full)
+	if (!absolute)
+		absolute = make_folder(folder);
+	if (!absolute)
 		return mu_fail_errno(err, errno, "make the checkpoint folder %s", folder);
-	prefix = mu_xasprintf("%s/model.ckpt-%lld", full, (long long)step);
+	prefix = mu_xasprintf("%s/model.ckpt-%lld", absolute, (long long)step);
 	rc = mu_saver_write(v, s, prefix, err);
-	if (!rc && record_checkpoint(v, full, prefix, err))
+	if (!rc && record_checkpoint(v, absolute, prefix, err))
 		rc = mu_wrap(err, "save checkpoint %s", prefix);
 	if (rc)
 		return rc;

@@ -7,7 +7,7 @@
  * timeout, and the session logs the reason. No other call is retried: only the caller knows whether
  * a step that failed may run again.
  *
- * Lock: `lock` guards handle, version and sent. It is held across CreateSession and
+ * `lock` guards handle, version and n_sent_nodes. It is held across CreateSession and
  * ExtendSession, because two threads must not send the same nodes. It is not held across RunStep.
  */
 #include "muster/session.h"
@@ -39,13 +39,13 @@ struct mu_session {
 	char **filters;
 	unsigned n_filters;
 	long connect_ms, run_ms;
-	bool isolate, log_placement;
+	bool isolate_state, log_placement;
 	const volatile int *stop; /* (optional) non-zero: stop waiting for a session */
 	pthread_mutex_t lock;
 	char *handle; /* NULL: not created yet */
 	int64_t version;
-	unsigned sent;      /* number of nodes that the server has */
-	_Atomic bool ended; /* closed on the server */
+	unsigned n_sent_nodes;  /* number of nodes that the server has */
+	_Atomic bool is_closed; /* closed on the server */
 	_Atomic int64_t next_request;
 };
 
@@ -74,7 +74,7 @@ int mu_session_open(struct mu_session **out, const char *target, struct mu_build
 		s->filters[s->n_filters++] = mu_xstrdup(o->device_filters[i]);
 	s->connect_ms = o->connect_timeout_ms > 0 ? o->connect_timeout_ms : DEFAULT_CONNECT_MS;
 	s->run_ms = o->run_timeout_ms;
-	s->isolate = o->isolate_state;
+	s->isolate_state = o->isolate_state;
 	s->log_placement = o->log_placement;
 	s->stop = o->stop;
 	pthread_mutex_init(&s->lock, NULL);
@@ -105,7 +105,7 @@ void mu_session_cancel(struct mu_session *s)
 {
 	MU_AUTO_BUF request = {0}, reply = {0};
 	/* before the lock, so that a thread that creates the session stops trying */
-	bool is_first = !atomic_exchange(&s->ended, true), is_open;
+	bool is_first = !atomic_exchange(&s->is_closed, true), is_open;
 
 	pthread_mutex_lock(&s->lock);
 	is_open = s->handle && is_first;
@@ -151,7 +151,7 @@ static void encode_create(struct mu_session *s, struct mu_buf *b)
 	mu_pb_put_int(b, 7, 1);
 	if (s->log_placement)
 		mu_pb_put_int(b, 8, 1);
-	if (s->isolate)
+	if (s->isolate_state)
 		mu_pb_put_int(b, 15, 1);
 	mu_pb_end(b, at);
 	mu_pb_put_str(b, 3, s->target);
@@ -194,9 +194,9 @@ static int call_create(struct mu_session *s, struct wait *w, const struct mu_buf
 static int session_create(struct mu_session *s, struct mu_err *err)
 {
 	unsigned nodes = mu_builder_graph(s->builder)->n_nodes;
-	long end = mu_clock_ms() + s->connect_ms, left = s->connect_ms;
-	long try_ms = s->stop ? FIRST_STOP_CHECK_MS
-			      : left; /* doubled for each try, because a large graph takes longer */
+	long deadline = mu_clock_ms() + s->connect_ms, left_ms = s->connect_ms;
+	/* doubled for each try, because a large graph takes longer */
+	long try_ms = s->stop ? FIRST_STOP_CHECK_MS : left_ms;
 	MU_AUTO_BUF request = {0}, reply = {0};
 	struct mu_err why = {0};
 	struct wait wait;
@@ -205,15 +205,16 @@ static int session_create(struct mu_session *s, struct mu_err *err)
 	wait_begin(&wait);
 	encode_create(s, &request);
 	for (;;) {
-		rc = call_create(s, &wait, &request, try_ms < left ? try_ms : left, &reply, &why);
-		left = end - mu_clock_ms();
+		rc = call_create(s, &wait, &request, try_ms < left_ms ? try_ms : left_ms, &reply,
+				 &why);
+		left_ms = deadline - mu_clock_ms();
 		if (rc && stop_is_set(s->stop))
 			return mu_fail(err, MU_CANCELLED,
 				       "stopped before the session on %s was created", s->target);
-		if (rc && s->ended)
+		if (rc && s->is_closed)
 			return mu_fail(err, MU_CANCELLED, "the session was cancelled");
 		if ((rc != -(int)MU_UNAVAILABLE && rc != -(int)MU_DEADLINE_EXCEEDED) ||
-		    left < RETRY_PAUSE_MS)
+		    left_ms < RETRY_PAUSE_MS)
 			break;
 		if (rc == -(int)MU_UNAVAILABLE)
 			usleep(RETRY_PAUSE_MS * 1000);
@@ -231,7 +232,7 @@ static int session_create(struct mu_session *s, struct mu_err *err)
 		return mu_fail(err, why.code, "create session on %s: %s", s->target, why.msg);
 	rc = decode_reply(&reply, 2, &s->handle, &s->version, err);
 	if (!rc)
-		s->sent = nodes;
+		s->n_sent_nodes = nodes;
 	return rc;
 }
 
@@ -245,29 +246,29 @@ static int session_extend(struct mu_session *s, struct mu_err *err)
 
 	mu_pb_put_str(&request, 1, s->handle);
 	size_t at = mu_pb_begin(&request, 2);
-	mu_graph_write_from(g, s->sent, &request);
+	mu_graph_write_from(g, s->n_sent_nodes, &request);
 	mu_pb_end(&request, at);
 	mu_pb_put_int(&request, 3, s->version);
 	rc = session_call_buf(s, MASTER "ExtendSession", &request, EXTEND_MS, 0, &reply, err);
 	if (!rc)
 		rc = decode_reply(&reply, 4, NULL, &s->version, err);
 	if (!rc)
-		s->sent = nodes;
+		s->n_sent_nodes = nodes;
 	return rc;
 }
 
-int session_follow(struct mu_session *s, struct mu_err *err)
+int session_update_graph(struct mu_session *s, struct mu_err *err)
 {
 	int rc = mu_builder_check(s->builder, err);
 
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&s->lock);
-	if (s->ended)
+	if (s->is_closed)
 		rc = mu_fail(err, MU_CANCELLED, "the session was cancelled");
 	else if (!s->handle)
 		rc = session_create(s, err);
-	else if (s->sent < mu_builder_graph(s->builder)->n_nodes)
+	else if (s->n_sent_nodes < mu_builder_graph(s->builder)->n_nodes)
 		rc = session_extend(s, err);
 	pthread_mutex_unlock(&s->lock);
 	return rc;
@@ -278,7 +279,7 @@ const char *session_handle(const struct mu_session *s)
 	return s->handle;
 }
 
-int64_t session_request(struct mu_session *s)
+int64_t session_next_request_id(struct mu_session *s)
 {
 	return atomic_fetch_add(&s->next_request, 1);
 }
@@ -294,13 +295,13 @@ int mu_session_run(struct mu_session *s, const struct mu_run *run, struct mu_ten
 	long timeout = session_timeout(s, run);
 	struct run_step step = {0};
 	MU_AUTO_BUF reply = {0};
-	int rc = session_follow(s, err);
+	int rc = session_update_graph(s, err);
 
 	if (!rc)
 		rc = run_step_check(s->builder, run, true, err);
 	if (rc)
 		return rc;
-	run_step_encode(&step, s->handle, run, timeout, session_request(s));
+	run_step_encode(&step, s->handle, run, timeout, session_next_request_id(s));
 	struct rpc_message m = {.head = mu_buf_span(&step.head),
 				.payload = step.payload,
 				.payload_len = step.payload_len};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flag by which a signal handler or another thread asks a training to stop. */
+/* The flag with which a signal handler or another thread stops a training. */
 #ifndef MU_CLIENT_SESSION_STOP_H
 #define MU_CLIENT_SESSION_STOP_H
 

@@ -54,8 +54,7 @@ static int sync_created(struct mu_hook *base, struct mu_session *s, int64_t step
 	return 0;
 }
 
-/* Workers that wait for a token may be stopping too. After the chief ends they would never receive
- * one. */
+/* Sends the last token. Without it, workers that still wait for a token would wait forever. */
 static int sync_end(struct mu_hook *base, struct mu_session *s, int64_t step, struct mu_err *err)
 {
 	return mu_session_do(s, ((struct sync_hook *)base)->sync.over, err);

@@ -2,8 +2,8 @@
 /* The hook that scores the model periodically, saves the best model, and stops a training that no
  * longer improves.
  *
- * The file "best" has one line, "<score> <step> <scores since>". A restarted chief reads it, so
- * that it does not take its first score for the best or count from 0.
+ * The file "best" has one line, "<score> <step> <scores since>". A restarted chief reads it.
+ * Otherwise its first score would be the best one, and its count would start at 0.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,12 +19,12 @@ struct validation_hook {
 	char *folder, *tag;
 	double best;
 	int64_t best_step, last_step;
-	unsigned since; /* number of scores since the best */
+	unsigned n_since_best; /* scores after the best one */
 };
 
-static char *path_of(const struct validation_hook *h, const char *more)
+static char *path_of(const struct validation_hook *h, const char *suffix)
 {
-	return mu_xasprintf("%s/best%s", h->folder, more);
+	return mu_xasprintf("%s/best%s", h->folder, suffix);
 }
 
 static void read_best(struct validation_hook *h)
@@ -33,14 +33,14 @@ static void read_best(struct validation_hook *h)
 	FILE *f = fopen(path, "r");
 	double best;
 	long long step;
-	unsigned since;
+	unsigned n_since_best;
 
 	if (!f)
 		return;
-	if (fscanf(f, "%lf %lld %u", &best, &step, &since) == 3 && isfinite(best)) {
+	if (fscanf(f, "%lf %lld %u", &best, &step, &n_since_best) == 3 && isfinite(best)) {
 		h->best = best;
 		h->best_step = step;
-		h->since = since;
+		h->n_since_best = n_since_best;
 	}
 	fclose(f);
 }
@@ -49,7 +49,7 @@ static int write_best(const struct validation_hook *h, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path = path_of(h, "");
 	MU_AUTO_FREE char *text =
-	    mu_xasprintf("%.9g %lld %u\n", h->best, (long long)h->best_step, h->since);
+	    mu_xasprintf("%.9g %lld %u\n", h->best, (long long)h->best_step, h->n_since_best);
 
 	return mu_write_file(path, text, strlen(text), err);
 }
@@ -73,11 +73,11 @@ static int keep_best(struct validation_hook *h, struct mu_session *s, int64_t st
 	if (score > h->best || isnan(h->best)) {
 		h->best = score;
 		h->best_step = step;
-		h->since = 0;
+		h->n_since_best = 0;
 		if (h->v.saver && h->folder)
 			rc = mu_saver_save(h->v.saver, s, h->folder, step, NULL, err);
 	} else {
-		h->since++;
+		h->n_since_best++;
 	}
 	/* The folder exists after the first score, which is the best so far, has been saved. */
 	return rc || !h->folder ? rc : write_best(h, err);
@@ -97,10 +97,10 @@ static int validation_after(struct mu_hook *base, struct mu_hook_step *s, struct
 		rc = mu_event_scalar(h->v.events, s->step, h->tag, (float)score, err);
 	if (!rc)
 		rc = keep_best(h, s->session, s->step, score, err);
-	if (rc || !h->v.patience || h->since < h->v.patience)
+	if (rc || !h->v.patience || h->n_since_best < h->v.patience)
 		return rc;
-	mu_info("train", "no improvement for %u validations: best %.4f at step %lld", h->since,
-		h->best, (long long)h->best_step);
+	mu_info("train", "no improvement for %u validations: best %.4f at step %lld",
+		h->n_since_best, h->best, (long long)h->best_step);
 	s->stop = true;
 	if (h->v.ended_early)
 		*h->v.ended_early = true;

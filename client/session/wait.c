@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the reason why a session is not created yet. The channel knows why there is no connection.
- * A Muster server reports the peers it waits for. Other servers answer that request with
- * UNIMPLEMENTED; then the message only says that the server has not answered. */
+/* Finds the reason why a session is not created yet. The channel has the error of a failed
+ * connection. A Muster server reports the peers that it waits for. Other servers answer that
+ * request with UNIMPLEMENTED; then the report only says that the server has not answered. */
 #include "client/session/wait.h"
 
 #include <stdio.h>
@@ -14,8 +14,8 @@ enum { FIRST_REPORT_MS = 3000, WAIT_REASON_TIMEOUT_MS = 2000 };
 
 void wait_begin(struct wait *w)
 {
-	*w = (struct wait){.since_ms = mu_clock_ms(), .gap_ms = FIRST_REPORT_MS};
-	w->next_ms = w->since_ms + w->gap_ms;
+	*w = (struct wait){.start_ms = mu_clock_ms(), .interval_ms = FIRST_REPORT_MS};
+	w->next_ms = w->start_ms + w->interval_ms;
 }
 
 bool wait_report_is_due(struct wait *w, long *seconds)
@@ -24,9 +24,9 @@ bool wait_report_is_due(struct wait *w, long *seconds)
 
 	if (now < w->next_ms)
 		return false;
-	w->gap_ms *= 2;
-	w->next_ms = now + w->gap_ms;
-	*seconds = (long)((now - w->since_ms) / 1000);
+	w->interval_ms *= 2;
+	w->next_ms = now + w->interval_ms;
+	*seconds = (long)((now - w->start_ms) / 1000);
 	return true;
 }
 
@@ -34,12 +34,12 @@ bool wait_report_is_due(struct wait *w, long *seconds)
 static bool ask_for_peers(struct wait *w, struct rpc_channel *ch)
 {
 	MU_AUTO_BUF reply = {0};
-	struct rpc_message nothing = {.head = MU_SPAN("")};
+	struct rpc_message empty_request = {.head = MU_SPAN("")};
 	struct mu_pb_field f;
 	struct mu_pb m;
 
-	if (rpc_call(ch, "/muster.MasterService/Waits", &nothing, WAIT_REASON_TIMEOUT_MS, 0, &reply,
-		     NULL))
+	if (rpc_call(ch, "/muster.MasterService/Waits", &empty_request, WAIT_REASON_TIMEOUT_MS, 0,
+		     &reply, NULL))
 		return false;
 	m = mu_pb_of(mu_buf_span(&reply));
 	if (!mu_pb_next(&m, &f) || f.number != 1 || !f.bytes.len)
@@ -99,8 +99,8 @@ int call_reporting_wait(struct wait *w, struct rpc_channel *ch, const char *targ
 			const char *method, const struct rpc_message *m, long timeout_ms,
 			struct mu_buf *reply, struct mu_err *err)
 {
-	struct ready_poll waiting = {w, ch, target};
-	struct rpc_wait_callback callback = {report_if_due, &waiting, w->next_ms};
+	struct ready_poll poll = {w, ch, target};
+	struct rpc_wait_callback callback = {report_if_due, &poll, w->next_ms};
 	int rc = rpc_call_with_callback(ch, method, m, timeout_ms, RPC_WAIT_FOR_READY, &callback,
 					reply, err);
 

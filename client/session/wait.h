@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports a long wait for a session. After three seconds, and then at growing intervals, a line on
- * standard error gives the reason and the duration. */
+/* Reports a long wait for a session. After three seconds, and then at growing intervals, prints the
+ * reason and the duration to standard error. */
 #ifndef MU_CLIENT_SESSION_WAIT_H
 #define MU_CLIENT_SESSION_WAIT_H
 
@@ -9,8 +9,8 @@
 enum { WAIT_TEXT = 512 };
 
 struct wait {
-	int64_t since_ms, next_ms;
-	long gap_ms;
+	int64_t start_ms, next_ms;
+	long interval_ms;
 	char reason[WAIT_TEXT]; /* last known reason; "" if unknown */
 	const char *advice;     /* advice to the user; NULL if unknown */
 };

@@ -9,15 +9,16 @@ struct mu_dataset {
 	struct mu_tensor x; /* float [rows, features], or uint8 (a quarter of the memory) */
 	struct mu_tensor y; /* int32 [rows], 0 … classes-1 */
 	int64_t rows, features, classes;
-	float *of_byte; /* if x holds bytes: the float for each of the 256 byte values */
-	float divisor;  /* … and the divisor that gives it; 0: use the table */
+	float *byte_values; /* if x holds bytes: the float for each of the 256 byte values */
+	float divisor;      /* … and the divisor that gives it; 0: use the table */
 };
 void mu_dataset_fini(struct mu_dataset *d);
 static inline float mu_dataset_at(const struct mu_dataset *d, int64_t row, int64_t feature)
 {
 	int64_t i = row * d->features + feature;
 
-	return d->of_byte ? d->of_byte[MU_DATA(uint8_t, &d->x)[i]] : MU_DATA(float, &d->x)[i];
+	return d->byte_values ? d->byte_values[MU_DATA(uint8_t, &d->x)[i]]
+			      : MU_DATA(float, &d->x)[i];
 }
 void mu_dataset_row(const struct mu_dataset *d, int64_t row,
 		    float *to); /* copies all features of the row */

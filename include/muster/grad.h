@@ -94,9 +94,9 @@ struct mu_sync {
 	struct mu_out join;
 	struct mu_out
 	    leave; /* deregisters; output 0: the step whose update may wait for this worker … */
-	struct mu_out leave_epoch;  /* … and its epoch */
-	struct mu_out give;         /* adds gradients for that step without taking a token */
-	unsigned capacity, workers; /* maximum number of workers; initial number */
+	struct mu_out leave_epoch;     /* … and its epoch */
+	struct mu_out apply_gradients; /* adds gradients for that step without taking a token */
+	unsigned capacity, workers;    /* maximum number of workers; initial number */
 };
 /* Must be called with the same arguments on every worker. step is required. */
 void mu_minimize_sync(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,

@@ -17,7 +17,7 @@ ONLY_IN_1 = (r"Session|InteractiveSession|placeholder|get_variable|variable_scop
 
 
 def names_of_tensorflow(text):
-    """The names that import statements give to the package tensorflow: `import numpy as np, tensorflow as tf`."""
+    """The names under which import statements import the package tensorflow: `import numpy as np, tensorflow as tf`."""
     statements = re.findall(r"^(?:.*[;:])?[ \t]*import[ \t]+([^;#\n]+)", text, re.M)
     modules = [words.split() for statement in statements for words in statement.split(",")]
     return {words[-1] for words in modules if words and words[0] == "tensorflow"}

@@ -25,9 +25,9 @@ def cluster_of(given):
     return {str(job): tasks_of(tasks) for job, tasks in given.items()}
 
 
-def only(of_what, values):
+def only(name, values):
     if len(values) != 1:
-        raise ValueError(f"Must specify an explicit `{of_what}`.")
+        raise ValueError(f"Must specify an explicit `{name}`.")
     return next(iter(values))
 
 

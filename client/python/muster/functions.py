@@ -20,7 +20,7 @@ CODES = (((ValueError, TypeError), 3), (MemoryError, 8), (StopIteration, 11), (N
 UNKNOWN, INTERNAL = 2, 13
 STRING = dtypes.string.as_datatype_enum
 
-# The device that the registry takes between token and arguments; TensorFlow 1.0 to 1.4 takes none.
+# The device argument of the registry, between token and arguments; TensorFlow 1.0 to 1.4 has no such argument.
 DEVICE = [None] * (type(script_ops._py_funcs).__call__.__code__.co_argcount - 3)
 
 
@@ -29,7 +29,7 @@ def code_of(error):
 
 
 def text_of(error, calls):
-    """The error with its traceback, without the outermost calls if that is long."""
+    """The error with its traceback, without the outermost calls if the text is too long."""
     lines = traceback.format_exception(type(error), error, calls)
     while len(lines) > 2 and sum(map(len, lines)) > TRACEBACK_CHARACTERS:
         del lines[1]
@@ -73,13 +73,13 @@ def to_argument(array, dtype, is_eager):
         return constant_op.constant(array, dtype=dtype)
 
 
-def is_nothing(result):
-    """True for None, of which TensorFlow makes an array for NumPy functions."""
+def is_none(result):
+    """True for None, which TensorFlow converts to an array for NumPy functions."""
     return result is None or isinstance(result, np.ndarray) and result.dtype == object and result.tolist() is None
 
 
 def to_array(result):
-    """The array of a result; a scalar string is not one yet if it was an eager tensor."""
+    """Converts a result to an array.  The NumPy value of an eager scalar string is not an array."""
     array = np.asarray(result if isinstance(result, np.ndarray) else result.numpy())
     try:
         dtypes.as_dtype(array.dtype)
@@ -104,13 +104,13 @@ def add_tensor(reply, array):
 
 
 def call(token, arguments):
-    """(reply, contents) of a call."""
+    """Calls the function; returns (reply, contents)."""
     try:
         results = script_ops._py_funcs(token, *DEVICE, arguments)
     except BaseException as error:  # also SystemExit, as in TensorFlow: it ends the step alone
         return error_reply(code_of(error), text_of(error, error.__traceback__.tb_next))
     if not isinstance(results, (list, tuple)):
-        results = [] if is_nothing(results) else [results]
+        results = [] if is_none(results) else [results]
     reply = AttrValue.ListValue()
     try:
         return reply, [add_tensor(reply, to_array(result)) for result in results]

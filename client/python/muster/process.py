@@ -3,7 +3,7 @@
 
 The server runs until its standard input is closed, and only this program holds the other end: its forks close theirs
 (Python 3.6 has no hook for that, and the server outlives the program until they end).  So the server ends when this
-program ends, in whatever way.  It has its own session, so that Ctrl-C reaches this program first.  A thread copies its log
+program ends, for any reason.  It has its own session, so that Ctrl-C reaches this program first.  A thread copies its log
 to our standard error and keeps the last line for exceptions.
 """
 import array
@@ -44,17 +44,17 @@ def is_name(host):
 def command(cluster, job, index, address_file, config_file):
     cluster = {name: dict(tasks) for name, tasks in cluster.items()}
     host, _, port = cluster[job][index].rpartition(":")
-    more = []
+    options = []
     if port == "0":
         cluster[job][index] = f"{host}:{ANY_PORT}"
-        more.append(f"--bind={host}:0")
+        options.append(f"--bind={host}:0")
     # the port of the task may accept only other tasks
     if (host and is_name(host)) or os.environ.get("MUSTER_TLS"):
-        more.append("--local=0")
+        options.append("--local=0")
     if config_file:
-        more.append(f"--session-config={config_file}")
+        options.append(f"--session-config={config_file}")
     return [binary.find(), "--cluster=" + json.dumps(cluster), f"--job={job}", f"--index={index}",
-            f"--address-file={address_file}", "--while-stdin", *more]
+            f"--address-file={address_file}", "--while-stdin", *options]
 
 
 def serve_calls(connection):
@@ -64,8 +64,8 @@ def serve_calls(connection):
 
 
 def accept_calls(control):
-    """Takes the connections for calls of Python functions, which the server sends through the control socket, until it
-    ends.  Each connection has a thread, because a function may wait for another one."""
+    """Receives connections for calls of Python functions through the control socket, until the server ends.  Each
+    connection has a thread, because a function may wait for another one."""
     while True:
         received = array.array("i")
         byte, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(received.itemsize))

@@ -44,9 +44,9 @@ def stop_all():
 def bypass_proxy(target):
     """Excludes the local server from a proxy in the environment."""
     host = target.split("//")[-1].rpartition(":")[0]
-    past = os.environ.get("no_grpc_proxy", os.environ.get("no_proxy", ""))
-    if host not in past.split(","):
-        os.environ["no_grpc_proxy"] = ",".join(filter(None, [past, host]))
+    excluded = os.environ.get("no_grpc_proxy", os.environ.get("no_proxy", ""))
+    if host not in excluded.split(","):
+        os.environ["no_grpc_proxy"] = ",".join(filter(None, [excluded, host]))
 
 
 def to_tensorflow_error(error):
@@ -90,14 +90,14 @@ class Server:
         the main thread waits, SIGTERM drains the server instead of killing this program.
         """
         process = self._process
-        ours = threading.current_thread() is threading.main_thread() and \
+        handles_sigterm = threading.current_thread() is threading.main_thread() and \
             signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-        if ours:
+        if handles_sigterm:
             signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         try:
             status = process.wait()
         finally:
-            if ours:
+            if handles_sigterm:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if status:
             raise RuntimeError(f"the server of {self._job}/{self._index} ended with exit status {status}: {process.last_line}")
