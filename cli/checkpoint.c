@@ -11,7 +11,7 @@
 #include "lib/tensor/number.h"
 #include "lib/tensor/tensor_proto.h"
 
-enum { SHOW_VALUES = 8 };
+enum { MAX_SHOWN_VALUES = 8 };
 
 static int list_checkpoints(const char *folder)
 {
@@ -40,17 +40,17 @@ static int list_checkpoints(const char *folder)
 	return CLI_OK;
 }
 
-static void print_number(const char *before, const struct mu_tensor *t, int64_t i)
+static void print_number(const char *prefix, const struct mu_tensor *t, int64_t i)
 {
 	MU_AUTO_BUF text = {0};
 
 	mu_tensor_put_number(&text, t, i);
-	printf("%s%s", before, text.data);
+	printf("%s%s", prefix, text.data);
 }
 
 static void print_values(const struct mu_tensor *t)
 {
-	int64_t n = t->shape.count, least = 0, greatest = 0;
+	int64_t n = t->shape.count, min_index = 0, max_index = 0;
 	double sum = 0;
 
 	if (!mu_dtype_is_number(t->dtype))
@@ -58,17 +58,17 @@ static void print_values(const struct mu_tensor *t)
 	for (int64_t i = 0; i < n; i++) {
 		double v = mu_tensor_number(t, i);
 
-		least = v < mu_tensor_number(t, least) ? i : least;
-		greatest = v > mu_tensor_number(t, greatest) ? i : greatest;
+		min_index = v < mu_tensor_number(t, min_index) ? i : min_index;
+		max_index = v > mu_tensor_number(t, max_index) ? i : max_index;
 		sum += v;
 	}
-	for (int64_t i = 0; i < n && i < SHOW_VALUES; i++)
+	for (int64_t i = 0; i < n && i < MAX_SHOWN_VALUES; i++)
 		print_number(" ", t, i);
-	printf("%s\n", n > SHOW_VALUES ? " …" : "");
+	printf("%s\n", n > MAX_SHOWN_VALUES ? " …" : "");
 	if (n > 1) {
-		print_number("min ", t, least);
+		print_number("min ", t, min_index);
 		printf(", mean %.6g", sum / (double)n);
-		print_number(", max ", t, greatest);
+		print_number(", max ", t, max_index);
 		printf("\n");
 	}
 }
@@ -104,7 +104,7 @@ struct counts {
 	unsigned same, changed, only_a, only_b;
 };
 
-/* Doubles cannot tell large 64-bit integers apart. */
+/* Doubles cannot represent large 64-bit integers exactly. */
 static bool same_number(const struct mu_tensor *a, const struct mu_tensor *b, int64_t i)
 {
 	double x = mu_tensor_number(a, i), y = mu_tensor_number(b, i);
@@ -129,7 +129,7 @@ static bool same_bytes(const struct mu_tensor *a, const struct mu_tensor *b)
  * difference. */
 static bool compare_values(const char *name, const struct mu_tensor *a, const struct mu_tensor *b)
 {
-	int64_t differ = 0, at = 0, n = a->shape.count;
+	int64_t n_different = 0, largest_at = 0, n = a->shape.count;
 	double largest = -1;
 
 	if (!mu_dtype_is_number(a->dtype)) {
@@ -140,25 +140,25 @@ static bool compare_values(const char *name, const struct mu_tensor *a, const st
 	}
 	for (int64_t i = 0; i < n; i++) {
 		double x = mu_tensor_number(a, i), y = mu_tensor_number(b, i);
-		double by = isnan(x) || isnan(y) ? INFINITY : fabs(x - y);
+		double difference = isnan(x) || isnan(y) ? INFINITY : fabs(x - y);
 
 		if (same_number(a, b, i))
 			continue;
-		differ++;
-		if (by > largest) {
-			largest = by;
-			at = i;
+		n_different++;
+		if (difference > largest) {
+			largest = difference;
+			largest_at = i;
 		}
 	}
-	if (differ) {
+	if (n_different) {
 		printf("~ %s %s %s: %lld of %lld values, largest difference at %lld:", name,
-		       mu_dtype_name(a->dtype), mu_shape_str(&a->shape), (long long)differ,
-		       (long long)n, (long long)at);
-		print_number(" ", a, at);
-		print_number(" -> ", b, at);
+		       mu_dtype_name(a->dtype), mu_shape_str(&a->shape), (long long)n_different,
+		       (long long)n, (long long)largest_at);
+		print_number(" ", a, largest_at);
+		print_number(" -> ", b, largest_at);
 		printf("\n");
 	}
-	return !differ;
+	return !n_different;
 }
 
 static void print_entry(const char *sign, const struct mu_bundle_entry *e)

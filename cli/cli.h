@@ -2,8 +2,8 @@
 /* The verbs of `muster`, and their common functions.
  *
  * A verb is a row of the table in main.c and has its own file. Its function gets the arguments
- * without the verb and returns the exit status: 0, 1 for a failure that it has reported, 2 for a
- * wrong command line.
+ * without the verb and returns the exit status: 0 for success, 1 for a failure, 2 for a wrong
+ * command line. The function reports its failures.
  */
 #ifndef MU_CLI_CLI_H
 #define MU_CLI_CLI_H
@@ -20,7 +20,7 @@ enum {
 };
 
 struct cli_verb {
-	const char *name, *args, *what;
+	const char *name, *args, *summary;
 	int (*run)(int argc, char **argv); /* NULL: a verb of muster-cluster */
 };
 extern const struct cli_verb cli_verbs[];

@@ -18,32 +18,33 @@ static const char *word_description(const char *verb, const char *word, size_t n
 	for (const struct verb_option *o = verb_options; o->verb; o++)
 		if (strcmp(o->verb, verb) == 0 && strncmp(o->option, word, n) == 0 &&
 		    (!o->option[n] || o->option[n] == ' '))
-			return o->what;
+			return o->description;
 	return "";
 }
 
 /* Calls a function for each literal word of a verb's arguments: options and lower-case names. Words
  * in capitals are placeholders. */
-static void each_word(const struct cli_verb *v,
-		      void (*put)(const struct cli_verb *v, const char *word, size_t n,
-				  const char *what))
+static void for_each_word(const struct cli_verb *v,
+			  void (*put)(const struct cli_verb *v, const char *word, size_t n,
+				      const char *description))
 {
-	static const char between[] = " []|…=";
+	static const char separators[] = " []|…=";
 
 	for (const char *at = v->args; *at;) {
-		size_t n = strcspn(at, between);
+		size_t n = strcspn(at, separators);
 
 		if (n && (*at == '-' || (*at >= 'a' && *at <= 'z' &&
 					 strcspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ.") >= n)))
 			put(v, at, n, word_description(v->name, at, n));
 		at += n;
-		at += strspn(at, between);
+		at += strspn(at, separators);
 	}
 	for (unsigned i = 0; expects_verb(v) && i < cli_n_verbs; i++)
-		put(v, cli_verbs[i].name, strlen(cli_verbs[i].name), cli_verbs[i].what);
+		put(v, cli_verbs[i].name, strlen(cli_verbs[i].name), cli_verbs[i].summary);
 }
 
-static void print_bash_word(const struct cli_verb *v, const char *word, size_t n, const char *what)
+static void print_bash_word(const struct cli_verb *v, const char *word, size_t n,
+			    const char *description)
 {
 	printf("%.*s ", (int)n, word);
 }
@@ -64,7 +65,7 @@ static void print_bash(void)
 	       "  case \"${COMP_WORDS[1]}\" in\n");
 	for (unsigned i = 0; i < cli_n_verbs; i++) {
 		printf("    %s) words='", cli_verbs[i].name);
-		each_word(&cli_verbs[i], print_bash_word);
+		for_each_word(&cli_verbs[i], print_bash_word);
 		printf("' ;;\n");
 	}
 	printf("  esac\n"
@@ -76,11 +77,15 @@ static void print_bash(void)
 /* ---- zsh ---- */
 
 /* Inside single quotes. A colon would separate the word from its description. */
-static void print_zsh_word(const struct cli_verb *v, const char *word, size_t n, const char *what)
+static void print_zsh_word(const struct cli_verb *v, const char *word, size_t n,
+			   const char *description)
 {
 	printf(" '%.*s", (int)n, word);
-	for (putchar(':'); *what; what++)
-		printf(*what == '\'' ? "'\\''" : *what == ':' ? "\\:" : "%c", *what);
+	for (putchar(':'); *description; description++)
+		printf(*description == '\''  ? "'\\''"
+		       : *description == ':' ? "\\:"
+					     : "%c",
+		       *description);
 	putchar('\'');
 }
 
@@ -93,7 +98,7 @@ static void print_zsh(void)
 	       "    choice=(");
 	for (unsigned i = 0; i < cli_n_verbs; i++)
 		print_zsh_word(NULL, cli_verbs[i].name, strlen(cli_verbs[i].name),
-			       cli_verbs[i].what);
+			       cli_verbs[i].summary);
 	printf(")\n"
 	       "    _describe -t verbs verb choice\n"
 	       "    return\n"
@@ -101,7 +106,7 @@ static void print_zsh(void)
 	       "  case \"$words[2]\" in\n");
 	for (unsigned i = 0; i < cli_n_verbs; i++) {
 		printf("    %s) choice=(", cli_verbs[i].name);
-		each_word(&cli_verbs[i], print_zsh_word);
+		for_each_word(&cli_verbs[i], print_zsh_word);
 		printf(") ;;\n");
 	}
 	printf("  esac\n"
@@ -121,11 +126,12 @@ static void print_quoted(const char *text)
 	putchar('\'');
 }
 
-static void print_fish_word(const struct cli_verb *v, const char *word, size_t n, const char *what)
+static void print_fish_word(const struct cli_verb *v, const char *word, size_t n,
+			    const char *description)
 {
 	printf("complete -c muster -n '__fish_seen_subcommand_from %s' -a '%.*s' -d ", v->name,
 	       (int)n, word);
-	print_quoted(what);
+	print_quoted(description);
 	putchar('\n');
 }
 
@@ -134,9 +140,9 @@ static void print_fish(void)
 	for (unsigned i = 0; i < cli_n_verbs; i++) {
 		printf("complete -c muster -f -n __fish_use_subcommand -a %s -d ",
 		       cli_verbs[i].name);
-		print_quoted(cli_verbs[i].what);
+		print_quoted(cli_verbs[i].summary);
 		putchar('\n');
-		each_word(&cli_verbs[i], print_fish_word);
+		for_each_word(&cli_verbs[i], print_fish_word);
 	}
 }
 

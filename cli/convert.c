@@ -11,13 +11,13 @@ enum { TFJOB_MAX = 4 << 20 };
 
 /* Validates the result as a manifest. An invalid result is printed too, with a message, so that the
  * user can complete it. */
-static void validate_result(struct mu_span yaml, const char *path, struct mu_buf *complaint)
+static void validate_result(struct mu_span yaml, const char *path, struct mu_buf *problem)
 {
 	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
 	struct mu_err err = {0};
 
 	if (job_spec_parse(&spec, yaml, path, &err) < 0)
-		mu_buf_puts(complaint, err.msg);
+		mu_buf_puts(problem, err.msg);
 }
 
 static int convert_one(const struct mu_doc *tfjob, const char *path, bool first, struct mu_err *err)
@@ -25,19 +25,19 @@ static int convert_one(const struct mu_doc *tfjob, const char *path, bool first,
 	MU_AUTO(mu_doc_free) struct mu_doc *job = NULL;
 	MU_AUTO_BUF notes = {0};
 	MU_AUTO_BUF yaml = {0};
-	MU_AUTO_BUF complaint = {0};
+	MU_AUTO_BUF problem = {0};
 	int rc = convert_tfjob(&job, tfjob->root, &notes, err);
 
 	if (rc < 0)
 		return rc;
 	convert_write(&yaml, job, mu_buf_span(&notes));
-	validate_result(mu_buf_span(&yaml), "the result", &complaint);
+	validate_result(mu_buf_span(&yaml), "the result", &problem);
 	if (!first)
 		puts("---");
 	fwrite(yaml.data, 1, yaml.len, stdout);
-	if (complaint.len)
+	if (problem.len)
 		fprintf(stderr, "muster: %s: must be completed before it can be applied: %s\n",
-			path, complaint.data);
+			path, problem.data);
 	return 0;
 }
 

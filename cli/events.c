@@ -25,7 +25,7 @@ struct event_accumulator {
 	size_t n, points;
 };
 
-static struct series *series_of(struct event_accumulator *b, struct mu_span tag)
+static struct series *find_or_add_series(struct event_accumulator *b, struct mu_span tag)
 {
 	struct series *s = mu_map_get_n(&b->by_tag, tag.data, tag.len);
 
@@ -65,12 +65,12 @@ static int read_summary(struct event_accumulator *b, const struct mu_event *e, s
 {
 	struct mu_summary_value v;
 	size_t at = 0;
-	int more;
+	int rc;
 
-	while ((more = mu_summary_next(e->body, &at, &v, err)) > 0)
+	while ((rc = mu_summary_next(e->body, &at, &v, err)) > 0)
 		if (v.is_scalar && b->points++ < MAX_POINTS)
-			add_point(series_of(b, v.tag), e->step, v.scalar);
-	return more;
+			add_point(find_or_add_series(b, v.tag), e->step, v.scalar);
+	return rc;
 }
 
 static int read_file(struct event_accumulator *b, const char *path, struct mu_err *err)
@@ -78,11 +78,11 @@ static int read_file(struct event_accumulator *b, const char *path, struct mu_er
 	MU_AUTO(mu_tfrecord_reader_free) struct mu_tfrecord_reader *r = NULL;
 	struct mu_span record;
 	struct mu_event e;
-	int rc = mu_tfrecord_open(&r, path, err), more;
+	int rc = mu_tfrecord_open(&r, path, err), next_rc;
 
 	if (rc)
 		return rc;
-	while ((more = mu_tfrecord_next(r, &record, err)) > 0) {
+	while ((next_rc = mu_tfrecord_next(r, &record, err)) > 0) {
 		rc = mu_event_parse(&e, record, err);
 		if (!rc && e.kind == MU_EVENT_SUMMARY)
 			rc = read_summary(b, &e, err);
@@ -90,7 +90,7 @@ static int read_file(struct event_accumulator *b, const char *path, struct mu_er
 			return mu_wrap(err, "%s", path);
 	}
 	/* A running trainer may not have written the last record completely. */
-	return more == -(int)MU_OUT_OF_RANGE ? 0 : more;
+	return next_rc == -(int)MU_OUT_OF_RANGE ? 0 : next_rc;
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -125,7 +125,7 @@ static int read_folder(struct event_accumulator *b, const char *folder, struct m
 }
 
 /* One character for each of WIDTH columns: the mean of the points of the column. */
-static void draw_curve(const struct series *s, float least, float most)
+static void draw_curve(const struct series *s, float min, float max)
 {
 	static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	size_t columns = s->n < WIDTH ? s->n : WIDTH;
@@ -136,9 +136,9 @@ static void draw_curve(const struct series *s, float least, float most)
 
 		for (size_t i = from; i < to; i++)
 			sum += (double)s->values[i];
-		if (most > least)
-			level = (sum / (double)(to - from) - (double)least) /
-				(double)(most - least) * 7.999;
+		if (max > min)
+			level =
+			    (sum / (double)(to - from) - (double)min) / (double)(max - min) * 7.999;
 		fputs(bars[level > 0 ? (int)fmin(level, 7) : 0], stdout);
 	}
 }
@@ -147,17 +147,17 @@ static void print_all_series(const struct event_accumulator *b)
 {
 	for (size_t k = 0; k < b->n; k++) {
 		const struct series *s = b->list[k];
-		float least = INFINITY, most = -INFINITY;
+		float min = INFINITY, max = -INFINITY;
 
 		for (size_t i = 0; i < s->n; i++) {
-			least = s->values[i] < least ? s->values[i] : least;
-			most = s->values[i] > most ? s->values[i] : most;
+			min = s->values[i] < min ? s->values[i] : min;
+			max = s->values[i] > max ? s->values[i] : max;
 		}
 		printf("%s: %zu points, step %lld to %lld\n  ", s->tag, s->n,
 		       (long long)s->steps[0], (long long)s->steps[s->n - 1]);
-		draw_curve(s, least, most);
+		draw_curve(s, min, max);
 		printf("\n  first %.6g, last %.6g, min %.6g, max %.6g\n", (double)s->values[0],
-		       (double)s->values[s->n - 1], (double)least, (double)most);
+		       (double)s->values[s->n - 1], (double)min, (double)max);
 	}
 	if (!b->n)
 		printf("no scalars\n");

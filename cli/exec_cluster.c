@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verbs that make HTTP requests: executes muster-cluster, which has the HTTP client and is in the
- * same folder as this program (cli/cluster/cluster.h gives the reason). */
+/* Executes muster-cluster for verbs that make HTTP requests. That program is in the same folder as
+ * this one and has the HTTP client (see cli/cluster/cluster.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 int cli_exec_cluster(const char *verb, int argc, char **argv)
 {
 	MU_AUTO_FREE const char **words = MU_NEW_ARRAY(const char *, (size_t)argc + 3);
-	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - sizeof(PROGRAM) - 1);
-	char *slash = n > 0 ? memrchr(self, '/', (size_t)n) : NULL;
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof(PROGRAM) - 1);
+	char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
 	struct mu_err err;
 
 	words[0] = PROGRAM;
@@ -25,7 +25,7 @@ int cli_exec_cluster(const char *verb, int argc, char **argv)
 		words[i + 2] = argv[i];
 	if (slash) {
 		strcpy(slash + 1, PROGRAM);
-		execv(self, (char *const *)words);
+		execv(path, (char *const *)words);
 	}
 	execvp(PROGRAM, (char *const *)words);
 	mu_fail_errno(&err, errno, "cannot execute " PROGRAM " (the verbs for clusters need it)");

@@ -72,15 +72,15 @@ static int unknown_verb(const char *name)
 
 static int help(int argc, char **argv)
 {
-	const struct cli_verb *of = argc ? cli_verb_named(argv[0]) : NULL;
+	const struct cli_verb *verb = argc ? cli_verb_named(argv[0]) : NULL;
 
-	if (argc && !of)
+	if (argc && !verb)
 		return unknown_verb(argv[0]);
 	printf("muster: distributed training with parameter servers\n\n");
 	for (const struct cli_verb *v = cli_verbs; v < cli_verbs + cli_n_verbs; v++)
-		if (!of || v == of)
+		if (!verb || v == verb)
 			printf("  muster %s%s%s\n      %s\n", v->name, *v->args ? " " : "", v->args,
-			       v->what);
+			       v->summary);
 	if (!argc)
 		printf("\nTry: muster run examples/digits.yaml\n");
 	return CLI_OK;

@@ -7,8 +7,8 @@
 
 /* "-" is standard input. */
 int manifest_read(struct job_spec **out, const char *path, struct mu_err *err);
-/* Checks what job_spec_parse leaves to the API server: the pod templates, and the rules that came
- * after the first jobs were stored, which the operator goes on to run. */
+/* Checks the rules of the API server that job_spec_parse does not check: those for pod templates,
+ * and newer rules. The operator still runs stored jobs that violate newer rules. */
 int validate_manifest(const struct job_spec *spec, struct mu_err *err);
 
 /* Finds the job of a command-line argument: NAME, job/NAME, or the path of a manifest. *ns is the

@@ -19,12 +19,12 @@ static void print_roff(const char *text)
 	}
 }
 
-static void print_tagged(const char *tag, const char *what)
+static void print_tagged(const char *tag, const char *description)
 {
 	printf(".TP\n.B ");
 	print_roff(tag);
 	putchar('\n');
-	print_roff(what);
+	print_roff(description);
 	putchar('\n');
 }
 
@@ -43,7 +43,7 @@ static int print_main_page(void)
 			print_roff(v->args);
 			printf("\n.br\n");
 		}
-		print_roff(v->what);
+		print_roff(v->summary);
 		putchar('\n');
 	}
 	printf(".SH EXIT STATUS\n"
@@ -68,17 +68,17 @@ static int print_verb_page(const struct cli_verb *v)
 		t++;
 	printf(".TH MUSTER-%s 1 \"\" \"muster " MUSTER_VERSION "\"\n.SH NAME\nmuster\\-%s \\- ",
 	       v->name, v->name);
-	print_roff(v->what);
+	print_roff(v->summary);
 	printf("\n.SH SYNOPSIS\n.B muster %s\n.I ", v->name);
 	print_roff(*v->args ? v->args : " ");
 	printf("\n.SH DESCRIPTION\n");
-	print_roff(t->verb ? t->text : v->what);
+	print_roff(t->verb ? t->text : v->summary);
 	if (has_options(v->name))
 		printf("\n.SH OPTIONS");
 	putchar('\n');
 	for (const struct verb_option *o = verb_options; o->verb; o++)
 		if (strcmp(o->verb, v->name) == 0)
-			print_tagged(o->option, o->what);
+			print_tagged(o->option, o->description);
 	printf(".SH EXIT STATUS\n");
 	print_roff(t->verb && t->status ? t->status : "0 for success, 1 for a failure.");
 	printf("\n2 for a wrong command line.\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* muster run: executes the operator's plan with processes.
  *
- * Each iteration polls the processes, asks job_plan what to do, does it, and updates the view. All
+ * Each iteration polls the processes, makes a job_plan, executes it, and updates the view. All
  * decisions about starts, restarts and completion are in job_plan. The first Ctrl-C ends the
  * workers, which save (SIGTERM), then the ps tasks. A second Ctrl-C kills everything.
  */
@@ -52,7 +52,7 @@ static void on_line(void *user, const struct local_task *t, const char *text)
 	bool is_chief = chief && t->index == 0 && strcmp(t->task, chief->name) == 0;
 
 	if (is_chief || (r->tasks.reports_step && task_kind_of(t->task) == TASK_PS))
-		run_view_take(&r->view, text, mu_wall());
+		run_view_parse(&r->view, text, mu_wall());
 }
 
 /* Compute threads for each task. The computing tasks share the CPUs; ps tasks mostly wait. */
@@ -77,27 +77,28 @@ static enum pod_phase phase_of(const struct local_task *t)
 
 static void report_failure(struct run *r, const struct local_task *t)
 {
-	MU_AUTO_BUF last = {0};
+	MU_AUTO_BUF last_line = {0};
 
-	put_printable(&last, t->last[0] ? t->last : "(no output)");
+	put_printable(&last_line, t->last_line[0] ? t->last_line : "(no output)");
 	if (t->exit_code > 128 && t->exit_code < 128 + NSIG)
-		run_view_say(&r->view, "%s-%d was killed by signal %d (%s), see %s/%s-%d.log",
-			     t->task, t->index, t->exit_code - 128, strsignal(t->exit_code - 128),
-			     r->logs, t->task, t->index);
+		run_view_print(&r->view, "%s-%d was killed by signal %d (%s), see %s/%s-%d.log",
+			       t->task, t->index, t->exit_code - 128, strsignal(t->exit_code - 128),
+			       r->logs, t->task, t->index);
 	else
-		run_view_say(&r->view, "%s-%d ended with exit code %d, see %s/%s-%d.log: %s",
-			     t->task, t->index, t->exit_code, r->logs, t->task, t->index,
-			     last.data);
+		run_view_print(&r->view, "%s-%d ended with exit code %d, see %s/%s-%d.log: %s",
+			       t->task, t->index, t->exit_code, r->logs, t->task, t->index,
+			       last_line.data);
 }
 
 /* A ps that exits with 0 is restarted each time, so only the first exit is reported. */
 static void report_ended_ps(struct run *r, const struct local_task *t)
 {
 	if (!r->reported_ended_ps)
-		run_view_say(&r->view,
-			     "%s-%d ended with exit code 0 before the job has ended, and is "
-			     "started again; a ps must run until it gets SIGTERM, see %s/%s-%d.log",
-			     t->task, t->index, r->logs, t->task, t->index);
+		run_view_print(
+		    &r->view,
+		    "%s-%d ended with exit code 0 before the job has ended, and is "
+		    "started again; a ps must run until it gets SIGTERM, see %s/%s-%d.log",
+		    t->task, t->index, r->logs, t->task, t->index);
 	r->reported_ended_ps = true;
 }
 
@@ -146,7 +147,7 @@ static int start_task(struct run *r, const struct plan_pod *pod, double now, str
 	if (rc || r->spec->program != PROGRAM_NONE)
 		return rc;
 	run_tasks_address(&r->tasks, r->spec, pod->task, pod->index, address, sizeof(address));
-	run_view_say(&r->view, "%s-%d  grpc://%s", pod->task, pod->index, address);
+	run_view_print(&r->view, "%s-%d  grpc://%s", pod->task, pod->index, address);
 	return 0;
 }
 
@@ -191,20 +192,21 @@ static int execute_action(struct run *r, const struct plan_action *a, double now
 
 /* Prints changes of the job's conditions. Ends and restarts of tasks are printed when they happen.
  */
-static void report_changes(struct run *r, const struct job_status *was, const struct job_status *is)
+static void report_changes(struct run *r, const struct job_status *before,
+			   const struct job_status *after)
 {
-	const struct condition *ready = &is->conditions[COND_READY];
+	const struct condition *ready = &after->conditions[COND_READY];
 
 	for (int i = 0; i < JOB_CONDITIONS; i++) {
-		const struct condition *c = &is->conditions[i], *old = &was->conditions[i];
+		const struct condition *c = &after->conditions[i], *old = &before->conditions[i];
 
 		if (condition_kinds[i].printed && c->set && (!old->set || old->since != c->since))
-			run_view_say(&r->view, "%s", c->message);
+			run_view_print(&r->view, "%s", c->message);
 	}
-	if (job_status_trouble(is) == ready &&
-	    strcmp(ready->reason, was->conditions[COND_READY].reason) != 0 &&
-	    is->phase != JOB_FAILED)
-		run_view_say(&r->view, "%s", ready->message);
+	if (job_status_trouble(after) == ready &&
+	    strcmp(ready->reason, before->conditions[COND_READY].reason) != 0 &&
+	    after->phase != JOB_FAILED)
+		run_view_print(&r->view, "%s", ready->message);
 }
 
 /* One iteration: reads the state, makes a plan and executes its actions. */
@@ -217,16 +219,16 @@ static int run_iteration(struct run *r, struct mu_err *err)
 				       .user = &r->tasks};
 	double now = mu_wall();
 	struct observed_pod *pods = MU_NEW_ARRAY(struct observed_pod, r->tasks.n + 1);
-	struct observed_job seen = {.pods = pods,
-				    .n_pods = r->tasks.n,
-				    .service = r->service,
-				    .status = r->status,
-				    .progress = {.set = true,
-						 .step = r->view.progress.step,
-						 .target = r->view.progress.target,
-						 .reason = r->view.end_reason},
-				    .last_progress = r->view.step_at,
-				    .polled_at = now};
+	struct observed_job observed = {.pods = pods,
+					.n_pods = r->tasks.n,
+					.service = r->service,
+					.status = r->status,
+					.progress = {.set = true,
+						     .step = r->view.progress.step,
+						     .target = r->view.progress.target,
+						     .reason = r->view.end_reason},
+					.last_progress = r->view.step_at,
+					.polled_at = now};
 	struct job_plan *plan;
 	int rc = 0;
 
@@ -246,17 +248,17 @@ static int run_iteration(struct run *r, struct mu_err *err)
 						.created = t->created,
 						.finished = t->finished};
 	}
-	plan = job_plan_new(r->spec, &options, &seen, now);
+	plan = job_plan_new(r->spec, &options, &observed, now);
 	for (unsigned i = 0; i < plan->n_actions && !rc; i++)
 		rc = execute_action(r, &plan->actions[i], now, err);
 	reap_deleted(r, now);
-	struct job_status wanted = {0};
-	job_status_copy(&wanted, &plan->status);
-	report_changes(r, &r->status, &wanted);
+	struct job_status new_status = {0};
+	job_status_copy(&new_status, &plan->status);
+	report_changes(r, &r->status, &new_status);
 	job_plan_free(plan);
 	free(pods);
 	job_status_fini(&r->status);
-	r->status = wanted;
+	r->status = new_status;
 	return rc;
 }
 
@@ -270,40 +272,41 @@ static bool has_ended(const struct run *r)
 static void poll_tasks(struct run *r, int timeout_ms)
 {
 	double now = mu_wall();
-	bool *ran = MU_NEW_ARRAY(bool, r->tasks.n + 1);
+	bool *was_running = MU_NEW_ARRAY(bool, r->tasks.n + 1);
 
 	for (unsigned i = 0; i < r->tasks.n; i++)
-		ran[i] = r->tasks.list[i]->pid > 0;
+		was_running[i] = r->tasks.list[i]->pid > 0;
 	run_tasks_poll(&r->tasks, timeout_ms, now);
 	for (unsigned i = 0; i < r->tasks.n; i++) {
 		const struct local_task *t = r->tasks.list[i];
 
-		if (!ran[i] || t->pid || t->deleting || interrupts || r->stopping || has_ended(r))
+		if (!was_running[i] || t->pid || t->deleting || interrupts || r->stopping ||
+		    has_ended(r))
 			continue;
 		if (t->exit_code != 0)
 			report_failure(r, t);
 		else if (task_kind_of(t->task) == TASK_PS && !t->finish_requested_at)
 			report_ended_ps(r, t);
 	}
-	free(ran);
+	free(was_running);
 }
 
-/* Deletes all tasks: the ps last, because other tasks write their checkpoints from them. */
+/* Deletes all tasks, the ps last: the checkpoints of other tasks need the ps. */
 static void stop_all(struct run *r)
 {
-	int seen = interrupts;
+	int interrupts_before = interrupts;
 
 	r->stopping = true;
-	while (run_tasks_alive(&r->tasks) && interrupts == seen) {
-		unsigned others = 0;
+	while (run_tasks_alive(&r->tasks) && interrupts == interrupts_before) {
+		unsigned n_others = 0;
 
 		for (unsigned i = 0; i < r->tasks.n; i++)
-			others += r->tasks.list[i]->pid > 0 &&
-				  task_kind_of(r->tasks.list[i]->task) != TASK_PS;
+			n_others += r->tasks.list[i]->pid > 0 &&
+				    task_kind_of(r->tasks.list[i]->task) != TASK_PS;
 		for (unsigned i = r->tasks.n; i-- > 0;) {
 			struct local_task *t = r->tasks.list[i];
 
-			if (!t->deleting && (!others || task_kind_of(t->task) != TASK_PS))
+			if (!t->deleting && (!n_others || task_kind_of(t->task) != TASK_PS))
 				delete_task(r, t, mu_wall());
 		}
 		poll_tasks(r, POLL_MS);
@@ -322,7 +325,7 @@ static int handle_request(void *user, char *request, char *reply, size_t size, s
 	rc = scale_apply(r->spec, request + 6, reply, size, err);
 	if (!rc) {
 		r->tasks.threads = threads_per_task(r->spec);
-		run_view_say(&r->view, "%s: %s", r->spec->name, reply);
+		run_view_print(&r->view, "%s: %s", r->spec->name, reply);
 	}
 	return rc;
 }
@@ -361,7 +364,7 @@ struct run_arguments {
 	bool fresh;
 };
 
-/* A path as a word of the shell. */
+/* Quotes a path for the shell if necessary. Returns a new string. */
 static char *shell_word(const char *path)
 {
 	MU_AUTO_BUF word = {0};
@@ -389,8 +392,9 @@ static void suggest(const char *command, const char *path)
 static void print_summary(const struct run *r, int status)
 {
 	const struct run_view *v = &r->view;
-	MU_AUTO_FREE char *show = mu_xasprintf("%s checkpoint show", program_invocation_name);
-	MU_AUTO_FREE char *events = mu_xasprintf("%s events", program_invocation_name);
+	MU_AUTO_FREE char *show_command =
+	    mu_xasprintf("%s checkpoint show", program_invocation_name);
+	MU_AUTO_FREE char *events_command = mu_xasprintf("%s events", program_invocation_name);
 
 	if (status == CLI_INTERRUPTED && !v->progress.step)
 		printf("%s: stopped\n", r->spec->name);
@@ -403,10 +407,10 @@ static void print_summary(const struct run *r, int status)
 	printf("  logs           %s\n", r->logs);
 	if (v->final && v->checkpoint[0]) {
 		printf("Try next:\n");
-		suggest(show, v->checkpoint);
+		suggest(show_command, v->checkpoint);
 	}
 	if (v->final && v->events[0]) {
-		suggest(events, v->events);
+		suggest(events_command, v->events);
 		suggest("tensorboard --logdir", r->spec->train.summary_path);
 	}
 }
@@ -418,19 +422,19 @@ static int make_folder(const char *path, struct mu_err *err)
 	return mu_make_folders(all, err);
 }
 
-/* Locks the checkpoint folder before anything in it is changed, moves the folders of an earlier run
- * aside (--fresh), and creates and locks the folders of this run. */
+/* Locks the checkpoint folder before it is changed, renames the folders of an earlier run
+ * (--fresh), then creates and locks the folders of this run. */
 static int prepare_folders(struct run *r, const struct run_arguments *a, struct mu_err *err)
 {
 	const struct train_spec *t = &r->spec->train;
 	const char *job = r->spec->name;
 	struct mu_err unused;
-	int rc = run_folders_hold(&r->folders, t->checkpoint_path, job, err);
+	int rc = run_folders_lock(&r->folders, t->checkpoint_path, job, err);
 
 	if (!rc && a->fresh)
-		rc = run_folders_set_aside(t->checkpoint_path, err);
+		rc = run_folders_rename_old(t->checkpoint_path, err);
 	if (!rc && a->fresh)
-		rc = run_folders_set_aside(t->summary_path, err);
+		rc = run_folders_rename_old(t->summary_path, err);
 	if (a->logs)
 		snprintf(r->logs, sizeof(r->logs), "%s", a->logs);
 	else if (t->checkpoint_path)
@@ -439,13 +443,13 @@ static int prepare_folders(struct run *r, const struct run_arguments *a, struct 
 		snprintf(r->logs, sizeof(r->logs), "muster-logs/%s", job);
 	if (!rc)
 		rc = make_folder(r->logs, err);
-	/* Only an existing folder can be locked. A command need not use the folder, so it may be
-	 * one that cannot be made. */
+	/* Only an existing folder can be locked. A failure is ignored, because a command may not
+	 * use the folder. */
 	if (!rc && t->checkpoint_path)
 		make_folder(t->checkpoint_path, &unused);
 	if (!rc)
-		rc = run_folders_hold(&r->folders, t->checkpoint_path, job, err);
-	return rc ? rc : run_folders_hold(&r->folders, r->logs, job, err);
+		rc = run_folders_lock(&r->folders, t->checkpoint_path, job, err);
+	return rc ? rc : run_folders_lock(&r->folders, r->logs, job, err);
 }
 
 static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *err)
@@ -474,8 +478,9 @@ static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *
 	run_view_init(&r->view, r->spec->name,
 		      r->spec->program == PROGRAM_TRAIN ? r->spec->train.steps : 0);
 	if (mu_doc_bool(r->spec->doc->root, "spec.security.mtls", false))
-		run_view_say(&r->view, "security.mtls is ignored: tasks on one machine communicate "
-				       "over the loopback without TLS");
+		run_view_print(&r->view,
+			       "security.mtls is ignored: tasks on one machine communicate "
+			       "over the loopback without TLS");
 	return 0;
 }
 
@@ -550,7 +555,7 @@ static int start_run(struct run *r, const struct run_arguments *a, struct mu_err
 	if (rc)
 		return rc;
 	if (run_control_open(&r->control, r->spec->name, &why))
-		run_view_say(&r->view, "muster scale cannot reach this job: %s", why.msg);
+		run_view_print(&r->view, "muster scale cannot reach this job: %s", why.msg);
 	return 1;
 }
 

@@ -3,8 +3,8 @@
  * worker=4" is answered with "ok …" or "error …".
  *
  * A socket is $XDG_RUNTIME_DIR/muster/NAME.PID, or /tmp/muster-UID/NAME.PID. The folder must belong
- * to the user and be closed to others; that is the only authentication. A socket without a listener
- * is left over from a killed run. Any process that finds it removes it.
+ * to the user and must not be accessible to others. There is no other authentication. A socket
+ * without a listener is left over from a killed run. Any process that finds it removes it.
  */
 #include "cli/run_control.h"
 
@@ -92,7 +92,7 @@ static void set_timeouts(int fd, int ms)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 }
 
-/* Reads a line and removes the newline; false if no newline came. */
+/* Reads a line and removes the newline; false if the text has no newline. */
 static bool read_line(int fd, char *line, size_t size)
 {
 	size_t len = 0;
@@ -217,14 +217,14 @@ int run_control_ask(const char *job, const char *request, char *answer_text, siz
 {
 	char line[CONTROL_LINE], reply[CONTROL_LINE];
 	int fd = -1, rc = find_run(job, &fd, err);
-	bool came;
+	bool is_answered;
 
 	if (rc)
 		return rc;
 	snprintf(line, sizeof(line), "%s\n", request);
-	came = write_all(fd, line) && read_line(fd, reply, sizeof(reply));
+	is_answered = write_all(fd, line) && read_line(fd, reply, sizeof(reply));
 	close(fd);
-	if (!came)
+	if (!is_answered)
 		return mu_fail(err, MU_UNAVAILABLE, "job '%s' did not respond", job);
 	if (strncmp(reply, "ok ", 3) != 0)
 		return mu_fail(err, MU_FAILED_PRECONDITION, "%s",

@@ -31,7 +31,7 @@ char *run_env_expand(const char *text)
 	return mu_buf_take(&out);
 }
 
-/* The value of a fieldRef; NULL: a process has none. */
+/* The value of a fieldRef, or NULL for a field that a process does not have. */
 static const char *field_value(const struct plan_pod *pod, const char *namespace, const char *field)
 {
 	const struct {
@@ -49,7 +49,7 @@ static const char *field_value(const struct plan_pod *pod, const char *namespace
 	return NULL;
 }
 
-/* A variable whose value comes from the pod, or from an object of the cluster. */
+/* Sets a variable whose value comes from the pod, or from an object of the cluster. */
 static void set_from(const struct plan_pod *pod, const char *namespace, const char *name,
 		     const struct mu_doc_node *from)
 {

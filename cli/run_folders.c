@@ -17,7 +17,7 @@
 
 enum { PATH_SIZE = 4096 };
 
-int run_folders_set_aside(const char *path, struct mu_err *err)
+int run_folders_rename_old(const char *path, struct mu_err *err)
 {
 	MU_AUTO_FREE char *from = mu_xstrdup(path ? path : "");
 	char to[PATH_SIZE];
@@ -37,25 +37,25 @@ int run_folders_set_aside(const char *path, struct mu_err *err)
 	return 0;
 }
 
-static bool is_held(const struct run_folders *f, const struct stat *folder)
+static bool is_locked(const struct run_folders *f, const struct stat *folder)
 {
 	struct stat st;
 
 	for (unsigned i = 0; i < f->n; i++)
-		if (fstat(f->held[i], &st) == 0 && st.st_dev == folder->st_dev &&
+		if (fstat(f->locks[i], &st) == 0 && st.st_dev == folder->st_dev &&
 		    st.st_ino == folder->st_ino)
 			return true;
 	return false;
 }
 
-int run_folders_hold(struct run_folders *f, const char *path, const char *job, struct mu_err *err)
+int run_folders_lock(struct run_folders *f, const char *path, const char *job, struct mu_err *err)
 {
 	int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	struct stat st;
 
 	if (fd < 0)
 		return 0;
-	if (f->n == MU_COUNT(f->held) || fstat(fd, &st) || is_held(f, &st)) {
+	if (f->n == MU_COUNT(f->locks) || fstat(fd, &st) || is_locked(f, &st)) {
 		close(fd);
 		return 0;
 	}
@@ -66,12 +66,12 @@ int run_folders_hold(struct run_folders *f, const char *path, const char *job, s
 			       "muster scale %s worker=N",
 			       path, job);
 	}
-	f->held[f->n++] = fd;
+	f->locks[f->n++] = fd;
 	return 0;
 }
 
 void run_folders_fini(struct run_folders *f)
 {
 	while (f->n)
-		close(f->held[--f->n]);
+		close(f->locks[--f->n]);
 }

@@ -6,16 +6,16 @@
 #include "lib/base/err.h"
 
 struct run_folders {
-	int held[4];
+	int locks[4];
 	unsigned n;
 };
 
 /* Renames the folder of an earlier run to the first free "<path>.old-N". Does nothing if it does
  * not exist or path is NULL. */
-int run_folders_set_aside(const char *path, struct mu_err *err);
+int run_folders_rename_old(const char *path, struct mu_err *err);
 /* Locks the folder, if it exists, until run_folders_fini or the end of the process.
  * FAILED_PRECONDITION if another run has it. */
-int run_folders_hold(struct run_folders *f, const char *path, const char *job, struct mu_err *err);
+int run_folders_lock(struct run_folders *f, const char *path, const char *job, struct mu_err *err);
 void run_folders_fini(struct run_folders *f);
 
 #endif

@@ -2,13 +2,13 @@
 /* Local processes as pods.
  *
  * Each task is its own process group, so Ctrl-C reaches only `muster run`, which then ends the
- * tasks in order. If `muster run` is killed, the kernel ends the tasks (PR_SET_PDEATHSIG), but not
- * what a task has started itself.
+ * tasks in order. If `muster run` is killed, the kernel kills the tasks (PR_SET_PDEATHSIG), but not
+ * the child processes of a task.
  *
  * A port is chosen when its address is first needed. It stays bound here while the job runs, also
  * while a task restarts. The server of the task can bind it too, because both sockets use
- * SO_REUSEADDR and ours does not listen. choose_port does not set SO_REUSEADDR before bind, so that
- * no other run gets the same port.
+ * SO_REUSEADDR and the socket here does not listen. choose_port does not set SO_REUSEADDR before
+ * bind, so that no other run gets the same port.
  */
 #include "cli/run_tasks.h"
 
@@ -33,24 +33,24 @@ enum { FIRST_PORT = 10000, PORTS = 20000, PORT_TRIES = 1000 };
 enum { CONNECT_TIMEOUT_MS = 100 };
 
 /* Chooses a free port and returns it with the socket that reserves it; 0 if none was found. */
-static int choose_port(int *held)
+static int choose_port(int *reservation)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	unsigned short port;
 	int on = 1;
 
-	*held = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	for (int i = 0; *held >= 0 && i < PORT_TRIES; i++) {
+	*reservation = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	for (int i = 0; *reservation >= 0 && i < PORT_TRIES; i++) {
 		port = (unsigned short)(FIRST_PORT + mu_random_u64() % PORTS);
 		a.sin_port = htons(port);
-		if (!bind(*held, (struct sockaddr *)&a, sizeof(a))) {
-			setsockopt(*held, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+		if (!bind(*reservation, (struct sockaddr *)&a, sizeof(a))) {
+			setsockopt(*reservation, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 			return port;
 		}
 	}
-	if (*held >= 0)
-		close(*held);
-	*held = -1;
+	if (*reservation >= 0)
+		close(*reservation);
+	*reservation = -1;
 	return 0;
 }
 
@@ -77,22 +77,22 @@ static struct task_ports *ports_of(struct run_tasks *r, const char *task, int in
 			raise_descriptor_limit();
 		r->ports = mu_xrealloc(r->ports, (r->n_ports + 1) * sizeof(*r->ports));
 		p = &r->ports[r->n_ports++];
-		*p = (struct task_ports){.index = index, .held = {-1, -1}};
+		*p = (struct task_ports){.index = index, .reservations = {-1, -1}};
 		snprintf(p->task, sizeof(p->task), "%s", task);
 	}
 	if (!p->port)
-		p->port = choose_port(&p->held[0]);
+		p->port = choose_port(&p->reservations[0]);
 	if (!p->http_port)
-		p->http_port = choose_port(&p->held[1]);
+		p->http_port = choose_port(&p->reservations[1]);
 	return p;
 }
 
 static void release_ports(struct task_ports *p)
 {
 	for (int i = 0; i < 2; i++) {
-		if (p->held[i] >= 0)
-			close(p->held[i]);
-		p->held[i] = -1;
+		if (p->reservations[i] >= 0)
+			close(p->reservations[i]);
+		p->reservations[i] = -1;
 	}
 }
 
@@ -121,15 +121,16 @@ static void set_number(const char *name, int value, int overwrite)
 	setenv(name, text, overwrite);
 }
 
-/* Gives the child the default signals, which fork_task blocked, and an empty standard input, as a
- * pod has.  A read from the terminal would stop it: its group is in the background. */
+/* Restores the default signal handlers and the signal mask, and replaces standard input by
+ * /dev/null, as in a pod. A read from the terminal would stop the child: its process group is in
+ * the background. */
 static void reset_signals_and_stdin(const sigset_t *mask)
 {
-	static const int ours[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+	static const int handled_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	for (size_t i = 0; i < MU_COUNT(ours); i++)
-		signal(ours[i], SIG_DFL);
+	for (size_t i = 0; i < MU_COUNT(handled_signals); i++)
+		signal(handled_signals[i], SIG_DFL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	dup2(null, STDIN_FILENO);
 }
@@ -178,7 +179,8 @@ static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod
 	_exit(127);
 }
 
-/* Starts the process.  Signals are blocked meanwhile: our handler in the child would lose one. */
+/* Starts the process. Signals are blocked meanwhile: the child would lose a signal that its copy of
+ * our handler receives. */
 static pid_t fork_task(const struct run_tasks *r, const struct plan_pod *pod,
 		       const struct task_ports *ports, int out)
 {
@@ -204,7 +206,7 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	struct task_ports *ports = ports_of(r, pod->task, pod->index);
 	struct local_task *t;
 	MU_AUTO_FREE char *log = mu_xasprintf("%s/%s-%d.log", r->logs, pod->task, pod->index);
-	int ends[2];
+	int pipe_fds[2];
 
 	if (!ports->port || !ports->http_port)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
@@ -213,32 +215,32 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	if (r->n >= MAX_TASKS)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "more than %d tasks on one machine",
 			       MAX_TASKS);
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+	if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK))
 		return mu_fail_errno(err, errno, "start %s", pod->name);
 	t = MU_NEW(struct local_task);
 	snprintf(t->task, sizeof(t->task), "%s", pod->task);
 	snprintf(t->name, sizeof(t->name), "%s", pod->name);
-	snprintf(t->uid, sizeof(t->uid), "local-%u", ++r->started);
+	snprintf(t->uid, sizeof(t->uid), "local-%u", ++r->n_started);
 	t->index = pod->index;
 	t->is_departure_pod = pod->is_departure_pod;
-	t->out = ends[0];
+	t->out = pipe_fds[0];
 	t->exit_code = -1;
 	t->port = ports->port;
 	t->created = now;
 	run_log_open(&t->log, log, r->log_limit);
-	fcntl(ends[1], F_SETFL,
-	      0); /* the task may block on its output; this process must not block */
-	t->pid = fork_task(r, pod, ports, ends[1]);
+	/* the task may block on its output; this process must not block */
+	fcntl(pipe_fds[1], F_SETFL, 0);
+	t->pid = fork_task(r, pod, ports, pipe_fds[1]);
 	if (t->pid < 0) {
-		int failed = errno;
+		int saved_errno = errno;
 
-		close(ends[1]);
+		close(pipe_fds[1]);
 		close(t->out);
 		run_log_close(&t->log);
 		free(t);
-		return mu_fail_errno(err, failed, "start %s", pod->name);
+		return mu_fail_errno(err, saved_errno, "start %s", pod->name);
 	}
-	close(ends[1]);
+	close(pipe_fds[1]);
 	r->list = mu_xrealloc(r->list, (r->n + 1) * sizeof(struct local_task *));
 	r->list[r->n++] = t;
 	return 0;
@@ -308,10 +310,10 @@ static void keep_last_line(struct local_task *t)
 {
 	bool is_info = mu_log_line_is_info(t->line, t->line_len);
 
-	if (is_info && t->last[0] && !t->last_is_info)
+	if (is_info && t->last_line[0] && !t->last_is_info)
 		return;
 	t->last_is_info = is_info;
-	memcpy(t->last, t->line, t->line_len + 1);
+	memcpy(t->last_line, t->line, t->line_len + 1);
 }
 
 static void end_line(struct run_tasks *r, struct local_task *t)
@@ -331,7 +333,7 @@ static void read_output(struct run_tasks *r, struct local_task *t)
 {
 	char chunk[8192];
 
-	for (int turn = 0; t->out >= 0 && turn < MAX_READS; turn++) {
+	for (int n_chunks = 0; t->out >= 0 && n_chunks < MAX_READS; n_chunks++) {
 		ssize_t n = read(t->out, chunk, sizeof(chunk));
 
 		if (n < 0)
@@ -377,10 +379,10 @@ static bool is_listening(const struct local_task *t)
 /* Records the end of a task's process, and kills the rest of its process group. */
 static void reap_task(struct run_tasks *r, struct local_task *t, double now)
 {
-	siginfo_t ended = {0};
+	siginfo_t info = {0};
 	int status;
 
-	if (waitid(P_PID, (id_t)t->pid, &ended, WEXITED | WNOHANG | WNOWAIT) || !ended.si_pid)
+	if (waitid(P_PID, (id_t)t->pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
 		return;
 	run_tasks_signal(t, SIGKILL); /* the rest of its group, as a pod ends with its process */
 	if (waitpid(t->pid, &status, 0) != t->pid)
@@ -390,7 +392,7 @@ static void reap_task(struct run_tasks *r, struct local_task *t, double now)
 	t->ready = false;
 	t->finished = now;
 	t->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-	/* The task ended because it was asked to. */
+	/* The task ended after the finish request, so this is a success. */
 	if (t->finish_requested_at && t->exit_code == 128 + SIGTERM)
 		t->exit_code = 0;
 }

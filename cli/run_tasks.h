@@ -16,7 +16,7 @@ struct task_ports {
 	char task[JOB_MAX_NAME + 1];
 	int index;
 	int port, http_port;
-	int held[2]; /* sockets that reserve the ports; -1: none */
+	int reservations[2]; /* sockets that reserve the ports; -1: none */
 };
 
 struct local_task {
@@ -27,7 +27,7 @@ struct local_task {
 	struct run_log log;
 	char line[LINE_SIZE]; /* the line being read */
 	size_t line_len;
-	char last[LINE_SIZE]; /* the last complete line, not of level info if there is another */
+	char last_line[LINE_SIZE]; /* the last complete line; above level info if one exists */
 	bool last_is_info, ready, deleting;
 	bool is_departure_pod; /* started only to deregister */
 	int exit_code;         /* -1 while the process runs */
@@ -37,7 +37,7 @@ struct local_task {
 
 struct run_tasks {
 	struct local_task **list;
-	unsigned n, started;
+	unsigned n, n_started;
 	struct task_ports *ports;
 	unsigned n_ports;
 	bool reports_step;     /* the ps print the global step, because the program may not */

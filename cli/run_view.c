@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The view of a run, from the report lines of the chief's trainer, and from "progress step=120" of
- * the ps if the program is the user's:
+/* The view of a run. It is made from the report lines of the chief's trainer. If the program is the
+ * user's, the ps print "progress step=120":
  *
  *	progress step=120 target=2000 loss=0.41 steps_per_second=800 examples_per_second=25600
  *	final step=2000 reason=TargetReached checkpoint=/…/model.ckpt-2000 events=/… loss=0.3
@@ -67,7 +67,7 @@ static void view_text_of(const char *line, const char *key, char *out, size_t si
 		 v ? v : "");
 }
 
-bool run_view_take(struct run_view *v, const char *line, double now)
+bool run_view_parse(struct run_view *v, const char *line, double now)
 {
 	bool progress = strncmp(line, "progress ", 9) == 0, final = strncmp(line, "final ", 6) == 0;
 	bool stopped = strncmp(line, "stopped ", 8) == 0;
@@ -112,12 +112,12 @@ static void put_tasks(struct mu_buf *out, const struct job_status *s)
 
 static void put_bar(struct mu_buf *out, const struct job_progress *p)
 {
-	int64_t of = p->target > 0 ? p->target : 1;
-	int full = (int)((p->step < of ? p->step : of) * BAR_WIDTH / of);
+	int64_t target = p->target > 0 ? p->target : 1;
+	int n_filled = (int)((p->step < target ? p->step : target) * BAR_WIDTH / target);
 
 	mu_buf_puts(out, " [");
 	for (int i = 0; i < BAR_WIDTH; i++)
-		mu_buf_putc(out, i < full ? '#' : '.');
+		mu_buf_putc(out, i < n_filled ? '#' : '.');
 	mu_buf_putc(out, ']');
 }
 
@@ -131,7 +131,7 @@ static void put_line(struct mu_buf *out, const struct run_view *v, const struct 
 	put_tasks(out, s);
 }
 
-/* A wrapped live line could not be erased. */
+/* Maximum length of a line. A live line that wraps could not be erased. */
 static size_t line_limit(const struct run_view *v)
 {
 	struct winsize size;
@@ -143,7 +143,7 @@ static size_t line_limit(const struct run_view *v)
 		   : 79;
 }
 
-/* The tasks that are ready or have ended. */
+/* Number of tasks that are ready or have ended. */
 static int count_tasks(const struct job_status *s)
 {
 	int n = 0;
@@ -180,7 +180,7 @@ void run_view_clear(struct run_view *v)
 	fflush(stdout);
 }
 
-void run_view_say(struct run_view *v, const char *fmt, ...)
+void run_view_print(struct run_view *v, const char *fmt, ...)
 {
 	va_list ap;
 

@@ -23,12 +23,12 @@ struct run_view {
 };
 void run_view_init(struct run_view *v, const char *job, int64_t target);
 /* Parses a line of the chief's trainer; returns true if it is a report. */
-bool run_view_take(struct run_view *v, const char *line, double now);
+bool run_view_parse(struct run_view *v, const char *line, double now);
 void run_view_show(struct run_view *v, const struct job_status *s, double now);
 /* Prints a separate line above the live line. */
-void run_view_say(struct run_view *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void run_view_print(struct run_view *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void run_view_clear(struct run_view *v);
-/* Called after the end of the job: the outcome, then the accuracy and the paths of the results. */
+/* Called after the end of the job. Prints the outcome, or the accuracy and the result paths. */
 void run_view_outcome(const struct run_view *v, const struct job_status *s, double seconds);
 void run_view_results(const struct run_view *v);
 

@@ -17,7 +17,7 @@
 struct converter {
 	struct mu_doc *to;
 	struct mu_buf *notes;
-	const struct mu_doc_node *program_of; /* container that supplies the program */
+	const struct mu_doc_node *program_container; /* container that supplies the program */
 };
 
 static void add_note(struct converter *c, const struct mu_doc_node *where, const char *fmt, ...)
@@ -201,13 +201,13 @@ static void convert_replica(struct converter *c, const struct mu_doc_node *from,
 			 "a task that decides the success of the job completes with exit code 0 in "
 			 "spite of Always");
 	check_ports(c, container);
-	if (container && c->program_of && !same_program(container, c->program_of))
+	if (container && c->program_container && !same_program(container, c->program_container))
 		add_note(c, container,
 			 "its command or args differ from those of the chief; all tasks run one "
 			 "program, which reads its task from TF_CONFIG");
 }
 
-/* The program is that of the first of Chief, Master, Worker and PS. */
+/* Returns the container that supplies the program: of the first of Chief, Master, Worker and PS. */
 static const struct mu_doc_node *find_program(const struct mu_doc_node *replicas)
 {
 	static const char *const order[] = {"chief", "master", "worker", "ps"};
@@ -230,12 +230,12 @@ static const struct mu_doc_node *find_program(const struct mu_doc_node *replicas
 
 static void convert_program(struct converter *c, struct mu_doc_node *spec)
 {
-	const struct mu_doc_node *command = mu_doc_key(c->program_of, "command");
-	const struct mu_doc_node *args = mu_doc_key(c->program_of, "args");
+	const struct mu_doc_node *command = mu_doc_key(c->program_container, "command");
+	const struct mu_doc_node *args = mu_doc_key(c->program_container, "args");
 	struct mu_doc_node *program;
 
 	if (!command) {
-		add_note(c, c->program_of,
+		add_note(c, c->program_container,
 			 "no command: copy the entry point of the image to "
 			 "spec.program.command%s",
 			 args ? ", and these args into spec.program.args" : "");
@@ -268,7 +268,7 @@ int convert_tfjob(struct mu_doc **out, const struct mu_doc_node *tfjob, struct m
 {
 	const struct mu_doc_node *spec = mu_doc_key(tfjob, "spec");
 	const struct mu_doc_node *replicas = mu_doc_key(spec, "tfReplicaSpecs");
-	struct mu_doc_node *root, *new, *tasks;
+	struct mu_doc_node *root, *new_spec, *tasks;
 	struct converter c = {.notes = notes};
 
 	if (!tfjob || tfjob->kind != MU_DOC_MAP ||
@@ -279,18 +279,18 @@ int convert_tfjob(struct mu_doc **out, const struct mu_doc_node *tfjob, struct m
 	if (!replicas || replicas->kind != MU_DOC_MAP || !replicas->n)
 		return mu_doc_invalid(spec ? spec : tfjob, err, "tfReplicaSpecs is missing");
 	c.to = mu_doc_new(tfjob->doc->source);
-	c.program_of = find_program(replicas);
+	c.program_container = find_program(replicas);
 	root = mu_doc_add(c.to, NULL, NULL, MU_DOC_MAP);
 	mu_doc_add_str(c.to, root, "apiVersion", JOB_API_VERSION);
 	mu_doc_add_str(c.to, root, "kind", JOB_KIND);
 	apply_rules(&c, mu_doc_key(tfjob, "metadata"),
 		    mu_doc_add(c.to, root, "metadata", MU_DOC_MAP), metadata_rules);
-	new = mu_doc_add(c.to, root, "spec", MU_DOC_MAP);
-	apply_rules(&c, spec, new, spec_rules);
-	convert_program(&c, new);
-	tasks = mu_doc_add(c.to, new, "tasks", MU_DOC_MAP);
+	new_spec = mu_doc_add(c.to, root, "spec", MU_DOC_MAP);
+	apply_rules(&c, spec, new_spec, spec_rules);
+	convert_program(&c, new_spec);
+	tasks = mu_doc_add(c.to, new_spec, "tasks", MU_DOC_MAP);
 	mu_doc_each(replicas, r) convert_replica(&c, r, tasks);
-	convert_policy(&c, spec, mu_doc_add(c.to, new, "run", MU_DOC_MAP));
+	convert_policy(&c, spec, mu_doc_add(c.to, new_spec, "run", MU_DOC_MAP));
 	*out = c.to;
 	return 0;
 }
@@ -325,17 +325,18 @@ static void write_key(struct mu_buf *out, const char *key)
 	mu_buf_puts(out, ":");
 }
 
-/* `fresh`: the block starts on the current line, after "- ". */
-static void write_block(struct mu_buf *out, const struct mu_doc_node *n, int indent, bool fresh)
+/* on_current_line: the block starts after "- ". */
+static void write_block(struct mu_buf *out, const struct mu_doc_node *n, int indent,
+			bool on_current_line)
 {
 	mu_doc_each(n, child)
 	{
 		bool block = (child->kind == MU_DOC_MAP || child->kind == MU_DOC_LIST) && child->n;
 		bool list = n->kind == MU_DOC_LIST;
 
-		if (!fresh)
+		if (!on_current_line)
 			mu_buf_printf(out, "%*s", indent, "");
-		fresh = false;
+		on_current_line = false;
 		if (list)
 			mu_buf_puts(out, "-");
 		else

@@ -2,9 +2,9 @@
 /* muster train: one worker, chief or evaluator task of a job: the task server and the built-in
  * trainer in one process.
  *
- * TF_CONFIG gives the task and the cluster; MUSTER_TRAIN or a manifest gives the training. Exit
- * status: 0 goal reached, 138 cluster lost (the restart policy may retry), 143 stopped by a signal,
- * 1 permanent failure.
+ * TF_CONFIG contains the task and the cluster. MUSTER_TRAIN or a manifest contains the training
+ * settings. Exit status: 0 goal reached, 138 cluster lost (the restart policy may retry), 143
+ * stopped by a signal, 1 permanent failure.
  */
 #include <cjson/cJSON.h>
 #include <fcntl.h>
@@ -26,12 +26,12 @@
 struct trainer_task {
 	struct mu_cluster cluster;
 	struct mu_self self;
-	struct job_spec *spec;      /* from --manifest */
-	struct mu_doc *doc;         /* from MUSTER_TRAIN */
-	struct train_spec train;    /* the effective settings */
-	const char *given_target;   /* --target: address of a running server */
-	struct task_server *server; /* NULL with --target */
-	struct mu_progress last;    /* the last progress; step 0 if there was none */
+	struct job_spec *spec;            /* from --manifest */
+	struct mu_doc *doc;               /* from MUSTER_TRAIN */
+	struct train_spec train;          /* the effective settings */
+	const char *given_target;         /* --target: address of a running server */
+	struct task_server *server;       /* NULL with --target */
+	struct mu_progress last_progress; /* the last progress; step 0 if there was none */
 };
 
 /* Reasons for an early end of the training. */
@@ -83,7 +83,7 @@ static void report_progress(void *arg, const struct mu_progress *p)
 	MU_AUTO_FREE char *json = progress_json(p, -1, END_UNKNOWN);
 
 	mu_print_progress(NULL, p);
-	t->last = *p;
+	t->last_progress = *p;
 	if (t->server)
 		task_server_set_progress(t->server, json);
 }
@@ -100,7 +100,7 @@ static enum end_reason end_reason(const struct mu_train_result *r)
 /* The loss of the final model; for a stopped training the loss of the last step. */
 static double final_loss(const struct trainer_task *t, const struct mu_train_result *r)
 {
-	return isfinite(r->loss) || !t->last.step ? r->loss : t->last.loss;
+	return isfinite(r->loss) || !t->last_progress.step ? r->loss : t->last_progress.loss;
 }
 
 /* Writes the final report to the container's termination message. The kubelet puts it into the
@@ -109,7 +109,7 @@ static double final_loss(const struct trainer_task *t, const struct mu_train_res
 static void write_final_report(const struct trainer_task *t, const struct mu_train_result *r)
 {
 	const char *path = getenv("MUSTER_TERMINATION_LOG");
-	struct mu_progress p = t->last;
+	struct mu_progress p = t->last_progress;
 	MU_AUTO_FREE char *json = NULL;
 	int fd = open(path ? path : "/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC);
 
@@ -292,8 +292,8 @@ static int run_training(struct trainer_task *t, struct mu_err *err)
 
 	if (!rc)
 		rc = mu_train(&o, &r, err);
-	/* A stop before the training began is no failure. For a synchronous worker it is one: it
-	 * has not deregistered, so the operator must do that in its place. */
+	/* A stop before the training is not a failure, except for a synchronous worker. That worker
+	 * has not deregistered, so the operator must create a departure pod. */
 	if (rc == -(int)MU_CANCELLED && stop_requested && !o.sync.workers)
 		r.stopped = true;
 	else if (rc)

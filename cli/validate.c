@@ -22,28 +22,29 @@ static const char label_value_pattern[] = "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-
 static bool matches(const char *text, const char *pattern)
 {
 	regex_t re;
-	bool yes;
+	bool is_match;
 
 	if (regcomp(&re, pattern, REG_EXTENDED | REG_NOSUB) != 0)
 		return false;
-	yes = regexec(&re, text, 0, NULL, 0) == 0;
+	is_match = regexec(&re, text, 0, NULL, 0) == 0;
 	regfree(&re);
-	return yes;
+	return is_match;
 }
 
-/* A task's quantity is a whole number or a text; a container's may be any number. */
-static bool is_quantity(const struct mu_doc_node *q, bool of_task)
+/* The quantity of a task is an integer or a string; that of a container may be any number. */
+static bool is_quantity(const struct mu_doc_node *q, bool is_task_spec)
 {
 	if (q->kind == MU_DOC_STRING)
 		return matches(q->text, quantity_pattern);
 	return q->kind == MU_DOC_INT ||
-	       (q->kind == MU_DOC_FLOAT && (!of_task || q->f == (double)q->i));
+	       (q->kind == MU_DOC_FLOAT && (!is_task_spec || q->f == (double)q->i));
 }
 
-static int check_quantities(const struct mu_doc_node *resources, bool of_task, struct mu_err *err)
+static int check_quantities(const struct mu_doc_node *resources, bool is_task_spec,
+			    struct mu_err *err)
 {
 	static const char *const keys[] = {"limits", "requests", NULL};
-	int rc = of_task ? mu_doc_known_keys(resources, keys, err) : 0;
+	int rc = is_task_spec ? mu_doc_known_keys(resources, keys, err) : 0;
 
 	for (unsigned i = 0; keys[i] && rc == 0; i++) {
 		struct mu_doc_node *quantities = NULL;
@@ -51,7 +52,7 @@ static int check_quantities(const struct mu_doc_node *resources, bool of_task, s
 		rc = mu_doc_opt_map(resources, keys[i], &quantities, err);
 		mu_doc_each(quantities, q)
 		{
-			if (rc == 0 && !is_quantity(q, of_task))
+			if (rc == 0 && !is_quantity(q, is_task_spec))
 				rc = mu_doc_invalid(
 				    q, err,
 				    "must be a quantity such as 500m, 2, '1.5' or 4Gi, got '%.60s'",
@@ -201,7 +202,7 @@ int validate_manifest(const struct job_spec *spec, struct mu_err *err)
 
 /* ---- --plan: a simulated job in which each created pod runs at once ---- */
 
-enum { ROUNDS_MAX = 16 }; /* in case a plan never comes to rest */
+enum { MAX_PLANS = 16 }; /* in case every plan has actions */
 static const double simulated_clock = 1e9;
 
 static const char *const action_names[] = {
@@ -217,7 +218,7 @@ static const char *const action_names[] = {
 struct simulation {
 	struct mu_arena arena;
 	struct observed_pod pods[JOB_MAX_TASKS * JOB_MAX_REPLICAS];
-	struct observed_job seen;
+	struct observed_job observed;
 };
 
 static void print_action(struct mu_buf *out, const struct job_spec *spec,
@@ -235,15 +236,15 @@ static void simulate_action(struct simulation *p, const struct plan_action *a)
 {
 	struct observed_pod *pod;
 
-	p->seen.service = p->seen.service || a->kind == ACTION_CREATE_SERVICE;
-	p->seen.policy = p->seen.policy || a->kind == ACTION_CREATE_POLICY;
+	p->observed.service = p->observed.service || a->kind == ACTION_CREATE_SERVICE;
+	p->observed.policy = p->observed.policy || a->kind == ACTION_CREATE_POLICY;
 	if (a->kind == ACTION_PUT_GROUP)
-		p->seen.group = a->index;
-	if (a->kind != ACTION_CREATE_POD || p->seen.n_pods >= MU_COUNT(p->pods))
+		p->observed.group = a->index;
+	if (a->kind != ACTION_CREATE_POD || p->observed.n_pods >= MU_COUNT(p->pods))
 		return;
-	pod = &p->pods[p->seen.n_pods++];
+	pod = &p->pods[p->observed.n_pods++];
 	pod->task = mu_arena_strdup(&p->arena, a->pod->task);
-	pod->uid = mu_arena_printf(&p->arena, "uid-%u", p->seen.n_pods);
+	pod->uid = mu_arena_printf(&p->arena, "uid-%u", p->observed.n_pods);
 	pod->index = a->pod->index;
 	pod->phase = POD_RUNNING;
 	pod->ready = true;
@@ -257,10 +258,10 @@ static void simulate(struct mu_buf *out, const struct job_spec *spec,
 	struct simulation *p = MU_NEW(struct simulation);
 
 	mu_arena_init(&p->arena);
-	p->seen.pods = p->pods;
-	for (int round = 0; round < ROUNDS_MAX; round++) {
+	p->observed.pods = p->pods;
+	for (int round = 0; round < MAX_PLANS; round++) {
 		struct job_plan *plan =
-		    job_plan_new(spec, options, &p->seen, simulated_clock + round);
+		    job_plan_new(spec, options, &p->observed, simulated_clock + round);
 		unsigned n = plan->n_actions;
 
 		if (n)
@@ -273,22 +274,22 @@ static void simulate(struct mu_buf *out, const struct job_spec *spec,
 				    .secret = mu_xasprintf("%s-tls", spec->name),
 				    .issued_at = simulated_clock};
 		}
-		job_status_fini(&p->seen.status);
-		job_status_copy(&p->seen.status, &plan->status);
+		job_status_fini(&p->observed.status);
+		job_status_copy(&p->observed.status, &plan->status);
 		job_plan_free(plan);
 		if (!n)
 			break;
 	}
-	job_status_fini(&p->seen.status);
+	job_status_fini(&p->observed.status);
 	mu_arena_fini(&p->arena);
 	free(p);
 }
 
-static const char *from_env(const char *name, const char *otherwise)
+static const char *from_env(const char *name, const char *default_value)
 {
 	const char *value = getenv(name);
 
-	return value && *value ? value : otherwise;
+	return value && *value ? value : default_value;
 }
 
 /* With several manifests each plan has a heading. */

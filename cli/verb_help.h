@@ -4,7 +4,7 @@
 #define MU_CLI_VERB_HELP_H
 
 struct verb_option {
-	const char *verb, *option, *what;
+	const char *verb, *option, *description;
 };
 extern const struct verb_option verb_options[]; /* ends with a row of NULL */
 

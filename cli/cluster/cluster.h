@@ -54,7 +54,7 @@ int cluster_job_open(struct cluster_job *out, const char *verb, const char *arg,
 void cluster_job_close(struct cluster_job *job);
 int cluster_job_get(const struct cluster_job *job, cJSON **out, struct mu_err *err);
 int cluster_job_pods(const struct cluster_job *job, cJSON **out, struct mu_err *err);
-/* " -n NAMESPACE --context NAME" as far as they were given, for suggested commands; a new string.
+/* Returns the given options for suggested commands, " -n NAMESPACE --context NAME"; a new string.
  */
 char *cluster_options_text(const struct cluster_options *o);
 /* Pod labels. */
@@ -67,8 +67,8 @@ int cluster_get(struct kube_client *c, cJSON **out, struct mu_err *err, const ch
 
 /* ---- fields.c: values of untrusted objects ---- */
 const cJSON *field_at(const cJSON *object, const char *path); /* "status.progress.step" */
-const char *field_text(const cJSON *object, const char *path, const char *otherwise);
-double field_number(const cJSON *object, const char *path, double otherwise);
+const char *field_text(const cJSON *object, const char *path, const char *default_value);
+double field_number(const cJSON *object, const char *path, double default_value);
 /* The progress in the job's status; step -1 if there is none. */
 void field_progress(const cJSON *job, struct job_progress *out);
 /* Formats the age of an RFC 3339 time as "12s", "3m", "4h5m" or "2d"; "?" if it is invalid. */

@@ -33,7 +33,7 @@ static bool is_true(const cJSON *c)
 static void put_head(struct mu_buf *out, const cJSON *job, double now)
 {
 	const char *phase = field_text(job, "status.phase", "New");
-	const cJSON *ended = item_with(field_at(job, "status.conditions"), "type", phase);
+	const cJSON *condition = item_with(field_at(job, "status.conditions"), "type", phase);
 	char age[16];
 
 	put_printable(out, field_text(job, "metadata.name", "?"));
@@ -41,8 +41,8 @@ static void put_head(struct mu_buf *out, const cJSON *job, double now)
 	put_printable(out, field_text(job, "metadata.namespace", "?"));
 	mu_buf_puts(out, ": ");
 	put_printable(out, phase);
-	if (is_true(ended))
-		mu_buf_printf(out, " for %s", field_age(ended, "lastTransitionTime", now, age));
+	if (is_true(condition))
+		mu_buf_printf(out, " for %s", field_age(condition, "lastTransitionTime", now, age));
 	mu_buf_printf(out, ", created %s ago",
 		      field_age(job, "metadata.creationTimestamp", now, age));
 	mu_buf_puts(out, ", ");
@@ -122,7 +122,7 @@ static void put_tasks(struct mu_buf *out, const cJSON *job)
 
 static void put_failures(struct mu_buf *out, const cJSON *job)
 {
-	int shown = 0, more = 0;
+	int n_shown = 0, n_more = 0;
 	const cJSON *e;
 
 	cJSON_ArrayForEach(e, field_at(job, "status.indexStatuses"))
@@ -131,8 +131,8 @@ static void put_failures(struct mu_buf *out, const cJSON *job)
 
 		if (cJSON_IsTrue(field_at(e, "done")) || field_number(e, "attempts", 0) < 1)
 			continue;
-		if (shown++ >= MAX_FAILURES) {
-			more++;
+		if (n_shown++ >= MAX_FAILURES) {
+			n_more++;
 			continue;
 		}
 		mu_buf_printf(&line, "%.63s/%.0f: last exit code %.0f (%.48s)%s%.64s, attempt %.0f",
@@ -144,13 +144,13 @@ static void put_failures(struct mu_buf *out, const cJSON *job)
 			mu_buf_puts(&line, ", not counted against backoffLimit");
 		put_pair(out, "failure", line.data);
 	}
-	if (more)
-		mu_buf_printf(out, "  %-11s and %d more in .status.indexStatuses\n", "", more);
+	if (n_more)
+		mu_buf_printf(out, "  %-11s and %d more in .status.indexStatuses\n", "", n_more);
 }
 
 static void put_pods(struct mu_buf *out, const cJSON *pods)
 {
-	int shown = 0, more = 0;
+	int n_shown = 0, n_more = 0;
 	const cJSON *pod;
 
 	cJSON_ArrayForEach(pod, field_at(pods, "items"))
@@ -160,8 +160,8 @@ static void put_pods(struct mu_buf *out, const cJSON *pods)
 
 		if (!reason && !field_at(pod, "metadata.deletionTimestamp"))
 			continue;
-		if (shown++ >= MAX_PODS) {
-			more++;
+		if (n_shown++ >= MAX_PODS) {
+			n_more++;
 			continue;
 		}
 		mu_buf_printf(&line, "%.63s: %.64s%s%.400s", field_text(pod, "metadata.name", "?"),
@@ -170,18 +170,19 @@ static void put_pods(struct mu_buf *out, const cJSON *pods)
 			mu_buf_printf(&line, " (node %.64s)", field_text(pod, "spec.nodeName", ""));
 		put_pair(out, "pod", line.data);
 	}
-	if (more)
-		mu_buf_printf(out, "  %-11s and %d more pods\n", "", more);
+	if (n_more)
+		mu_buf_printf(out, "  %-11s and %d more pods\n", "", n_more);
 }
 
 struct warning {
-	double at;
+	double timestamp;
 	const cJSON *event;
 };
 
 static int newest_first(const void *a, const void *b)
 {
-	double x = ((const struct warning *)a)->at, y = ((const struct warning *)b)->at;
+	double x = ((const struct warning *)a)->timestamp,
+	       y = ((const struct warning *)b)->timestamp;
 
 	return (x < y) - (x > y);
 }
@@ -246,11 +247,11 @@ static bool has_status_page(const cJSON *pod)
 
 /* Reads the status of the running tasks, of the first MAX_TASK_REQUESTS.  Returns NULL if the
  * caller has no permission.  Stops at the first task that does not answer: behind a NetworkPolicy
- * every request would run into its time limit.  *all_read is false if tasks were left out. */
+ * every request would time out.  *all_read is false if it skipped tasks. */
 static cJSON *read_task_statuses(struct kube_client *c, const char *ns, const cJSON *pods,
 				 bool *all_read, struct mu_err *err)
 {
-	cJSON *all = cJSON_CreateObject();
+	cJSON *statuses = cJSON_CreateObject();
 	int requests = 0;
 	const cJSON *pod;
 
@@ -270,9 +271,9 @@ static cJSON *read_task_statuses(struct kube_client *c, const char *ns, const cJ
 		rc = cluster_get(c, &status, err, "/api/v1/namespaces/%s/pods/%s:8079/proxy/status",
 				 ns, name);
 		if (rc == 0)
-			cJSON_AddItemToObject(all, name, status);
+			cJSON_AddItemToObject(statuses, name, status);
 		if (rc == -MU_PERMISSION_DENIED) {
-			cJSON_Delete(all);
+			cJSON_Delete(statuses);
 			return NULL;
 		}
 		if (rc == -MU_UNAVAILABLE || rc == -MU_DEADLINE_EXCEEDED) {
@@ -280,35 +281,35 @@ static cJSON *read_task_statuses(struct kube_client *c, const char *ns, const cJ
 			break;
 		}
 	}
-	return all;
+	return statuses;
 }
 
 static int explain(const struct cluster_job *job_ref, struct mu_err *err)
 {
 	cJSON *job = NULL, *pods = NULL, *events = NULL, *tasks = NULL;
 	MU_AUTO_BUF out = {0};
-	MU_AUTO_BUF left_out = {0};
-	struct mu_err ignored = {0}; /* what could not be read is listed in left_out */
+	MU_AUTO_BUF unread = {0};
+	struct mu_err ignored = {0}; /* `unread` names the missing parts */
 	int rc = cluster_job_get(job_ref, &job, err);
 	bool all_read;
 
 	if (rc < 0)
 		return rc;
 	if (cluster_job_pods(job_ref, &pods, &ignored) < 0)
-		mu_buf_puts(&left_out, " pods");
+		mu_buf_puts(&unread, " pods");
 	if (cluster_get(job_ref->client, &events, &ignored,
 			"/api/v1/namespaces/%s/events?fieldSelector=involvedObject.name%%3D%s",
 			job_ref->ns, job_ref->name) < 0)
-		mu_buf_puts(&left_out, " events");
+		mu_buf_puts(&unread, " events");
 	tasks = read_task_statuses(job_ref->client, job_ref->ns, pods, &all_read, &ignored);
 	if (!all_read)
-		mu_buf_puts(&left_out, " the status of some tasks");
+		mu_buf_puts(&unread, " the status of some tasks");
 	if (!tasks)
-		mu_buf_puts(&left_out, " pods/proxy");
+		mu_buf_puts(&unread, " pods/proxy");
 	explain_print(&out, job, pods, events, tasks, (double)time(NULL));
-	if (left_out.len)
+	if (unread.len)
 		mu_buf_printf(&out, "  %-11s not read:%s (no permission, or no response)\n", "note",
-			      left_out.data);
+			      unread.data);
 	fwrite(out.data, 1, out.len, stdout);
 	cJSON_Delete(job);
 	cJSON_Delete(pods);

@@ -29,13 +29,13 @@ static int by_rate(const void *a, const void *b)
 /* Collects the tasks of the job `task` ("worker"), sorted by rate. */
 static int collect_tasks(const cJSON *tasks, const char *task, struct task_load *out)
 {
-	MU_AUTO_FREE char *mark = mu_xasprintf("/job:%s/", task);
+	MU_AUTO_FREE char *job_prefix = mu_xasprintf("/job:%s/", task);
 	const cJSON *t;
 	int n = 0;
 
 	cJSON_ArrayForEach(t, tasks)
 	{
-		if (n == TASKS_MAX || !strstr(field_text(t, "task", ""), mark))
+		if (n == TASKS_MAX || !strstr(field_text(t, "task", ""), job_prefix))
 			continue;
 		out[n++] = (struct task_load){
 		    t->string ? t->string : "?", field_number(t, "stepsPerSecond", 0),

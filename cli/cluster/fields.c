@@ -22,26 +22,26 @@ const cJSON *field_at(const cJSON *object, const char *path)
 	return object;
 }
 
-const char *field_text(const cJSON *object, const char *path, const char *otherwise)
+const char *field_text(const cJSON *object, const char *path, const char *default_value)
 {
 	const char *text = cJSON_GetStringValue(field_at(object, path));
 
-	return text ? text : otherwise;
+	return text ? text : default_value;
 }
 
-double field_number(const cJSON *object, const char *path, double otherwise)
+double field_number(const cJSON *object, const char *path, double default_value)
 {
 	const cJSON *n = field_at(object, path);
 
-	return cJSON_IsNumber(n) && isfinite(n->valuedouble) ? n->valuedouble : otherwise;
+	return cJSON_IsNumber(n) && isfinite(n->valuedouble) ? n->valuedouble : default_value;
 }
 
 /* Returns the value without its fraction, or `otherwise` if its magnitude is 1e15 or more. */
-static int64_t whole_number(const cJSON *object, const char *path, int64_t otherwise)
+static int64_t whole_number(const cJSON *object, const char *path, int64_t default_value)
 {
-	double n = field_number(object, path, (double)otherwise);
+	double n = field_number(object, path, (double)default_value);
 
-	return n > -1e15 && n < 1e15 ? (int64_t)n : otherwise;
+	return n > -1e15 && n < 1e15 ? (int64_t)n : default_value;
 }
 
 void field_progress(const cJSON *job, struct job_progress *out)
@@ -60,13 +60,13 @@ void field_progress(const cJSON *job, struct job_progress *out)
 const char *field_age(const cJSON *object, const char *path, double now, char out[16])
 {
 	double at = mu_rfc3339_read(field_text(object, path, ""));
-	long s, most = 100000L * 86400;
+	long s, max_age_s = 100000L * 86400;
 
 	snprintf(out, 16, "?");
 	if (at <= 0)
 		return out;
 	s = (long)(now - at);
-	s = s < 0 ? 0 : s > most ? most : s;
+	s = s < 0 ? 0 : s > max_age_s ? max_age_s : s;
 	if (s < 120)
 		snprintf(out, 16, "%lds", s);
 	else if (s < 7200)

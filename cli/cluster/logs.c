@@ -20,19 +20,19 @@
 #include "operator/api/object_json.h"
 
 enum { FOLLOWED_MAX = 64, STREAM_S = 3600, END_GRACE_S = 10, STAMP_MAX = 48 };
-static const double list_every_s = 1;
+static const double list_interval_s = 1;
 
 struct logs {
 	struct cluster_job job;
 	char task[JOB_MAX_TASK_NAME + 1]; /* "": all tasks */
 	int index;                        /* -1: all indices */
-	bool follow, previous, with_task;
+	bool follow, previous, prints_task;
 	long tail; /* last lines of each log; -1: all lines */
 	struct log_source **sources;
 	unsigned n_sources;
-	char last_message[512];   /* last message about a job without pods */
-	pthread_mutex_t printing; /* guards standard output */
-	_Atomic bool closed;      /* standard output is closed */
+	char last_message[512];      /* last message about a job without pods */
+	pthread_mutex_t output_lock; /* guards standard output */
+	_Atomic bool output_closed;  /* standard output is closed */
 };
 /* The log of one run of a container. */
 struct log_source {
@@ -42,11 +42,11 @@ struct log_source {
 	int restarts;
 	bool listed, has_thread, complete;
 	pthread_t thread;
-	_Atomic bool ended; /* the thread has ended */
-	int rc;             /* result of the stream */
+	_Atomic bool thread_ended; /* the thread has ended */
+	int rc;                    /* result of the stream */
 	struct mu_err err;
 	char zone[8]; /* of the timestamps: "Z" or "+02:00", as the container runtime writes it */
-	char last[STAMP_MAX];        /* timestamp of the last printed line */
+	char last_stamp[STAMP_MAX];  /* timestamp of the last printed line */
 	char resume_from[STAMP_MAX]; /* `last` when the current stream started */
 	unsigned n_last;             /* printed lines with the timestamp `last` */
 	unsigned n_skip;             /* lines at resume_from still to skip */
@@ -59,13 +59,13 @@ static void print_line(struct log_source *s, const char *line, size_t len)
 {
 	struct logs *l = s->logs;
 
-	pthread_mutex_lock(&l->printing);
-	if (l->with_task)
+	pthread_mutex_lock(&l->output_lock);
+	if (l->prints_task)
 		printf("%s | ", s->task);
 	fwrite(line, 1, len, stdout);
 	if (putchar('\n') == EOF)
-		atomic_store(&l->closed, true);
-	pthread_mutex_unlock(&l->printing);
+		atomic_store(&l->output_closed, true);
+	pthread_mutex_unlock(&l->output_lock);
 }
 
 /* Reads the timestamp of a line; its zone goes to s, so that timestamps compare as strings. Returns
@@ -100,16 +100,17 @@ static int handle_line(void *arg, const char *line, size_t len, struct mu_err *e
 		return 0;
 	}
 	if (skip) {
-		s->n_last = strcmp(stamp, s->last) == 0 ? s->n_last + 1 : 1;
-		memcpy(s->last, stamp, sizeof(stamp));
+		s->n_last = strcmp(stamp, s->last_stamp) == 0 ? s->n_last + 1 : 1;
+		memcpy(s->last_stamp, stamp, sizeof(stamp));
 	}
 	print_line(s, line + skip, len - skip);
-	return atomic_load(&s->logs->closed)
+	return atomic_load(&s->logs->output_closed)
 		   ? mu_fail(err, MU_CANCELLED, "standard output is closed")
 		   : 0;
 }
 
-/* A progress bar of carriage returns, for example, may be one line for hours. */
+/* Bytes after which an unfinished line is printed. A progress bar that uses carriage returns may be
+ * one line for hours. */
 enum { LOG_PIECE_MAX = 16 << 10 };
 
 struct log_stream {
@@ -122,10 +123,10 @@ static int handle_chunk(void *arg, const char *data, size_t len, struct mu_err *
 	struct log_stream *st = arg;
 	int rc = kube_lines_feed(&st->lines, data, len, err);
 
-	pthread_mutex_lock(&st->logs->printing);
+	pthread_mutex_lock(&st->logs->output_lock);
 	if (fflush(stdout))
-		atomic_store(&st->logs->closed, true);
-	pthread_mutex_unlock(&st->logs->printing);
+		atomic_store(&st->logs->output_closed, true);
+	pthread_mutex_unlock(&st->logs->output_lock);
 	return rc;
 }
 
@@ -154,7 +155,7 @@ static void *stream_log(void *arg)
 	    .lines = {.line = handle_line, .arg = s, .piece_max = LOG_PIECE_MAX}, .logs = s->logs};
 	MU_AUTO_BUF path = {0};
 
-	memcpy(s->resume_from, s->last, sizeof(s->resume_from));
+	memcpy(s->resume_from, s->last_stamp, sizeof(s->resume_from));
 	s->n_skip = s->n_last;
 	s->skipping = false;
 	put_path(&path, s);
@@ -166,13 +167,13 @@ static void *stream_log(void *arg)
 	if (st.lines.rest.len && s->rc == 0) /* the last line has no newline */
 		handle_chunk(&st, "\n", 1, &s->err);
 	mu_buf_fini(&st.lines.rest);
-	atomic_store(&s->ended, true);
+	atomic_store(&s->thread_ended, true);
 	return NULL;
 }
 
 /* ---- sources ---- */
 
-static bool is_wanted(const struct logs *l, const cJSON *pod)
+static bool is_selected(const struct logs *l, const cJSON *pod)
 {
 	const cJSON *labels = field_at(pod, "metadata.labels");
 	const cJSON *task = cJSON_GetObjectItemCaseSensitive(labels, CLUSTER_LABEL_TASK);
@@ -238,9 +239,9 @@ static void report_waiting(struct log_source *s, const cJSON *pod)
 static int start_stream(struct log_source *s, struct mu_err *err)
 {
 	struct logs *l = s->logs;
-	unsigned streams = 0;
+	unsigned n_streams = 0;
 
-	atomic_store(&s->ended, false);
+	atomic_store(&s->thread_ended, false);
 	free(s->waiting);
 	s->waiting = NULL;
 	if (!l->follow) {
@@ -249,8 +250,8 @@ static int start_stream(struct log_source *s, struct mu_err *err)
 		return s->rc < 0 ? mu_append(&s->err, " (%s)", s->task), *err = s->err, s->rc : 0;
 	}
 	for (unsigned i = 0; i < l->n_sources; i++)
-		streams += l->sources[i]->has_thread;
-	if (streams >= FOLLOWED_MAX)
+		n_streams += l->sources[i]->has_thread;
+	if (n_streams >= FOLLOWED_MAX)
 		return mu_fail(
 		    err, MU_RESOURCE_EXHAUSTED,
 		    "at most %d tasks can be followed at once: name one task, such as worker/0",
@@ -267,7 +268,7 @@ static int join_ended(struct logs *l, struct mu_err *err)
 	for (unsigned i = 0; i < l->n_sources; i++) {
 		struct log_source *s = l->sources[i];
 
-		if (!s->has_thread || !atomic_load(&s->ended))
+		if (!s->has_thread || !atomic_load(&s->thread_ended))
 			continue;
 		pthread_join(s->thread, NULL);
 		s->has_thread = false;
@@ -300,7 +301,7 @@ static int update_source(struct logs *l, const cJSON *pod, struct mu_err *err)
 		return 0;
 	}
 	/* The stream succeeded and the container has terminated: the log is complete. */
-	if (terminated && atomic_load(&s->ended) && s->rc == 0) {
+	if (terminated && atomic_load(&s->thread_ended) && s->rc == 0) {
 		s->complete = true;
 		return 0;
 	}
@@ -309,7 +310,7 @@ static int update_source(struct logs *l, const cJSON *pod, struct mu_err *err)
 
 /* ---- the job ---- */
 
-static bool job_is_over(const cJSON *job)
+static bool job_has_ended(const cJSON *job)
 {
 	const char *phase = field_text(job, "status.phase", "");
 
@@ -338,7 +339,7 @@ static int report_no_pods(struct logs *l, const cJSON *job, struct mu_err *err)
 {
 	MU_AUTO_BUF text = {0};
 
-	if (job_is_over(job))
+	if (job_has_ended(job))
 		return mu_fail(err, MU_NOT_FOUND,
 			       "job '%s' has ended and its pods were deleted with their logs "
 			       "(run.cleanPodPolicy)",
@@ -355,8 +356,8 @@ static int report_no_pods(struct logs *l, const cJSON *job, struct mu_err *err)
 	return 0;
 }
 
-/* Lists the job and its pods once. *over: the job has ended or was deleted. */
-static int update_sources(struct logs *l, bool first, bool *over, struct mu_err *err)
+/* Lists the job and its pods once. *ended: the job has ended or was deleted. */
+static int update_sources(struct logs *l, bool first, bool *ended, struct mu_err *err)
 {
 	cJSON *job = NULL, *pods = NULL;
 	const cJSON *pod;
@@ -369,19 +370,19 @@ static int update_sources(struct logs *l, bool first, bool *over, struct mu_err 
 		rc = cluster_job_pods(&l->job, &pods, err);
 	for (unsigned i = 0; i < l->n_sources; i++)
 		l->sources[i]->listed = rc != 0;
-	cJSON_ArrayForEach(pod, field_at(pods, "items")) n += is_wanted(l, pod);
+	cJSON_ArrayForEach(pod, field_at(pods, "items")) n += is_selected(l, pod);
 	if (first)
-		l->with_task = l->index < 0;
+		l->prints_task = l->index < 0;
 	if (!rc && !n && (first || l->follow) && !l->n_sources)
 		rc = report_no_pods(l, job, err);
 	cJSON_ArrayForEach(pod, field_at(pods, "items"))
 	{
-		if (!rc && is_wanted(l, pod))
+		if (!rc && is_selected(l, pod))
 			rc = update_source(l, pod, err);
 	}
-	*over = job && job_is_over(job);
+	*ended = job && job_has_ended(job);
 	if (!job && !first && rc == -MU_NOT_FOUND) { /* the job was deleted */
-		*over = true;
+		*ended = true;
 		rc = 0;
 	}
 	cJSON_Delete(job);
@@ -401,39 +402,39 @@ static bool is_busy(const struct logs *l)
 
 static int follow_logs(struct logs *l, struct mu_err *err)
 {
-	double over_at = 0;
-	bool over = false, first = true;
+	double ended_at = 0;
+	bool ended = false, first = true;
 	int rc = 0;
 
 	for (;;) {
-		rc = update_sources(l, first, &over, err);
+		rc = update_sources(l, first, &ended, err);
 		if (rc < 0 && !(l->follow && !first && cluster_is_transient(rc)))
 			return rc;
 		first = false;
 		rc = l->follow ? join_ended(l, err) : 0;
-		if (over && over_at <= 0)
-			over_at = mu_clock();
-		if (rc < 0 || !l->follow || (over && !is_busy(l)) ||
-		    (over && mu_clock() - over_at > END_GRACE_S))
+		if (ended && ended_at <= 0)
+			ended_at = mu_clock();
+		if (rc < 0 || !l->follow || (ended && !is_busy(l)) ||
+		    (ended && mu_clock() - ended_at > END_GRACE_S))
 			return rc;
-		kube_client_sleep(l->job.client, list_every_s);
+		kube_client_sleep(l->job.client, list_interval_s);
 	}
 }
 
 static int print_logs(struct logs *l, struct mu_err *err)
 {
-	unsigned without = 0;
+	unsigned n_without_log = 0;
 	int rc = follow_logs(l, err);
 
 	kube_client_stop(l->job.client);
 	for (unsigned i = 0; i < l->n_sources; i++) {
 		if (l->sources[i]->has_thread)
 			pthread_join(l->sources[i]->thread, NULL);
-		without += l->sources[i]->waiting != NULL;
+		n_without_log += l->sources[i]->waiting != NULL;
 	}
-	if (!rc && !l->follow && without)
+	if (!rc && !l->follow && n_without_log)
 		rc = mu_fail(err, MU_FAILED_PRECONDITION,
-			     "%u of %u tasks have no log yet; -f waits for them", without,
+			     "%u of %u tasks have no log yet; -f waits for them", n_without_log,
 			     l->n_sources);
 	for (unsigned i = 0; i < l->n_sources; i++)
 		source_free(l->sources[i]);
@@ -496,7 +497,7 @@ static int read_arguments(struct logs *l, struct cluster_options *o, const char 
 
 int cluster_logs(int argc, char **argv)
 {
-	struct logs l = {.index = -1, .tail = -1, .printing = PTHREAD_MUTEX_INITIALIZER};
+	struct logs l = {.index = -1, .tail = -1, .output_lock = PTHREAD_MUTEX_INITIALIZER};
 	struct cluster_options o = {0};
 	struct mu_err err = {0};
 	const char *job = NULL;
@@ -508,5 +509,5 @@ int cluster_logs(int argc, char **argv)
 		return rc;
 	rc = print_logs(&l, &err);
 	cluster_job_close(&l.job);
-	return rc < 0 && !atomic_load(&l.closed) ? cli_fail(&err) : CLI_OK;
+	return rc < 0 && !atomic_load(&l.output_closed) ? cli_fail(&err) : CLI_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster-cluster: the program that `muster` executes for verbs that make HTTP requests. cluster.h
- * gives the reason. */
+/* muster-cluster: the program that `muster` executes for verbs that make HTTP requests (see
+ * cluster.h). */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -68,7 +68,7 @@ static void print_outcome(const struct submission *s, const cJSON *before, const
 	bool ended = strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
 	bool same = before && field_number(before, "metadata.generation", 0) ==
 				  field_number(after, "metadata.generation", 0);
-	MU_AUTO_FREE char *where = cluster_options_text(&s->options);
+	MU_AUTO_FREE char *options = cluster_options_text(&s->options);
 
 	printf("%s: job '%s' is %s in namespace '%s'\n", s->path, s->job.name,
 	       !before ? "created"
@@ -84,7 +84,7 @@ static void print_outcome(const struct submission *s, const cJSON *before, const
 		printf("Try next:\n"
 		       "  muster wait %s%s\n"
 		       "  muster logs %s -f%s\n",
-		       s->job.name, where, s->job.name, where);
+		       s->job.name, options, s->job.name, options);
 }
 
 static int submit_manifest(struct submission *s, struct mu_err *err)

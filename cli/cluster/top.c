@@ -117,7 +117,7 @@ void top_print(struct mu_buf *out, const cJSON *jobs, bool with_namespace, doubl
  * memory. */
 static void add_job(void *arg, const cJSON *object)
 {
-	static const char *const shown[] = {"phase", "summary", "progress", "restarts"};
+	static const char *const status_fields[] = {"phase", "summary", "progress", "restarts"};
 	cJSON *job = cJSON_CreateObject(), *status, *metadata;
 
 	metadata = cJSON_Duplicate(field_at(object, "metadata"), true);
@@ -125,11 +125,11 @@ static void add_job(void *arg, const cJSON *object)
 	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "annotations");
 	cJSON_AddItemToObject(job, "metadata", metadata ? metadata : cJSON_CreateObject());
 	status = cJSON_AddObjectToObject(job, "status");
-	for (unsigned i = 0; i < MU_COUNT(shown); i++) {
+	for (unsigned i = 0; i < MU_COUNT(status_fields); i++) {
 		const cJSON *v =
-		    cJSON_GetObjectItemCaseSensitive(field_at(object, "status"), shown[i]);
+		    cJSON_GetObjectItemCaseSensitive(field_at(object, "status"), status_fields[i]);
 		if (v)
-			cJSON_AddItemToObject(status, shown[i], cJSON_Duplicate(v, true));
+			cJSON_AddItemToObject(status, status_fields[i], cJSON_Duplicate(v, true));
 	}
 	cJSON_AddItemToArray(arg, job);
 }
@@ -165,7 +165,7 @@ int cluster_top(int argc, char **argv)
 	struct mu_err err = {0};
 	bool once = !isatty(STDOUT_FILENO);
 	const struct cli_option table[] = {CLUSTER_OPTIONS(&o), {"once", .flag = &once}, {NULL}};
-	bool shown = false;
+	bool is_shown = false;
 	int rc;
 
 	if (cli_options("top", argc, argv, table, 0) < 0)
@@ -174,8 +174,8 @@ int cluster_top(int argc, char **argv)
 		return cli_fail(&err);
 	do { /* a failed refresh leaves the last jobs on the screen */
 		rc = show_jobs(c, ns, !once, &err);
-		shown = shown || rc == 0;
-	} while ((rc == 0 || (shown && cluster_is_transient(rc))) && !once &&
+		is_shown = is_shown || rc == 0;
+	} while ((rc == 0 || (is_shown && cluster_is_transient(rc))) && !once &&
 		 kube_client_sleep(c, refresh_s));
 	kube_client_free(c);
 	return rc < 0 ? cli_fail(&err) : CLI_OK;

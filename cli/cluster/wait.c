@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* muster wait: follows a job until it has ended, and prints the same as muster run.
  *
- * A GET, then a watch from its resourceVersion. When the watch ends or fails, both start again. An
- * unavailable API server does not end the wait, since a job may train for days.
+ * It gets the job, then watches from its resourceVersion. When the watch ends or fails, both start
+ * again. An unavailable API server does not end the wait, since a job may train for days.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ struct wait {
 	struct cluster_job job;
 	struct run_view view;
 	struct job_status status;
-	double until;        /* deadline by mu_clock; INFINITY: none */
+	double deadline;     /* by mu_clock; INFINITY: none */
 	char last_line[600]; /* last printed phase and problem */
 	char version[64];    /* metadata.resourceVersion */
 	bool found, deleted; /* the job was found; it was deleted */
@@ -75,7 +75,7 @@ static void print_changes(struct wait *w)
 	if (strcmp(last_line, w->last_line) == 0)
 		return;
 	snprintf(w->last_line, sizeof(w->last_line), "%s", last_line);
-	run_view_say(&w->view, "%s: %s", w->job.name, last_line);
+	run_view_print(&w->view, "%s: %s", w->job.name, last_line);
 }
 
 static void update_job(struct wait *w, const cJSON *job)
@@ -115,7 +115,7 @@ static int on_event(void *arg, const char *line, size_t len, struct mu_err *err)
 
 static double seconds_left(const struct wait *w)
 {
-	double left = w->until - mu_clock();
+	double left = w->deadline - mu_clock();
 
 	return left < 0 ? 0 : left;
 }
@@ -123,8 +123,8 @@ static double seconds_left(const struct wait *w)
 static int watch_job(struct wait *w, struct mu_err *err)
 {
 	struct kube_lines lines = {.line = on_event, .arg = w};
-	bool last = seconds_left(w) < WATCH_S; /* the last watch: it ends at the timeout */
-	long seconds = last ? (long)ceil(seconds_left(w)) : WATCH_S;
+	bool is_last = seconds_left(w) < WATCH_S; /* the last watch: it ends at the timeout */
+	long seconds = is_last ? (long)ceil(seconds_left(w)) : WATCH_S;
 	MU_AUTO_BUF path = {0};
 	int rc;
 
@@ -134,12 +134,13 @@ static int watch_job(struct wait *w, struct mu_err *err)
 		      CLUSTER_JOBS_PATH "?watch=1&fieldSelector=metadata.name%%3D%s"
 					"&resourceVersion=%s&timeoutSeconds=%ld",
 		      w->job.ns, w->job.name, w->version, seconds);
-	rc = kube_stream(w->job.client,
-			 &(struct kube_stream){.path = path.data,
-					       .seconds = last ? seconds : seconds + WATCH_GRACE_S,
-					       .chunk = kube_lines_feed,
-					       .arg = &lines},
-			 err);
+	rc = kube_stream(
+	    w->job.client,
+	    &(struct kube_stream){.path = path.data,
+				  .seconds = is_last ? seconds : seconds + WATCH_GRACE_S,
+				  .chunk = kube_lines_feed,
+				  .arg = &lines},
+	    err);
 	mu_buf_fini(&lines.rest);
 	return has_ended(w) ? 0 : rc;
 }
@@ -166,7 +167,7 @@ static int wait_for_end(struct wait *w, struct mu_err *err)
 	int rc = 0, failures = 0;
 
 	do {
-		double began = mu_clock();
+		double start = mu_clock();
 
 		rc = get_job(w, err);
 		if (!rc && !has_ended(w))
@@ -174,7 +175,7 @@ static int wait_for_end(struct wait *w, struct mu_err *err)
 		/* OUT_OF_RANGE: the resourceVersion is too old (410 Gone); GET again */
 		if (rc && rc != -MU_OUT_OF_RANGE && !(w->found && cluster_is_transient(rc)))
 			return rc;
-		failures = rc || mu_clock() - began < 1 ? failures + 1 : 0;
+		failures = rc || mu_clock() - start < 1 ? failures + 1 : 0;
 		if (!has_ended(w) && failures)
 			kube_client_sleep(
 			    w->job.client,
@@ -188,7 +189,7 @@ static int print_end(struct wait *w, const struct cluster_options *o)
 	const struct job_status *s = &w->status;
 	double seconds =
 	    s->completion_time > 0 && s->start_time > 0 ? s->completion_time - s->start_time : 0;
-	MU_AUTO_FREE char *where = cluster_options_text(o);
+	MU_AUTO_FREE char *options = cluster_options_text(o);
 
 	run_view_clear(&w->view);
 	if (w->deleted) {
@@ -203,8 +204,8 @@ static int print_end(struct wait *w, const struct cluster_options *o)
 	run_view_outcome(&w->view, s, seconds);
 	run_view_results(&w->view);
 	if (s->phase == JOB_FAILED)
-		printf("Try next:\n  muster explain %s%s\n  muster logs %s%s\n", w->job.name, where,
-		       w->job.name, where);
+		printf("Try next:\n  muster explain %s%s\n  muster logs %s%s\n", w->job.name,
+		       options, w->job.name, options);
 	return s->phase == JOB_SUCCEEDED ? CLI_OK : CLI_FAILED;
 }
 
@@ -226,7 +227,7 @@ static double read_duration(const char *text)
 
 int cluster_wait(int argc, char **argv)
 {
-	struct wait w = {.until = INFINITY};
+	struct wait w = {.deadline = INFINITY};
 	struct cluster_options o = {0};
 	const char *timeout = NULL;
 	const struct cli_option table[] = {
@@ -244,7 +245,7 @@ int cluster_wait(int argc, char **argv)
 	if (rc)
 		return rc == CLI_USAGE ? rc : EXIT_UNKNOWN;
 	if (timeout)
-		w.until = mu_clock() + read_duration(timeout);
+		w.deadline = mu_clock() + read_duration(timeout);
 	run_view_init(&w.view, w.job.name, 0);
 	if (wait_for_end(&w, &err) < 0) {
 		run_view_clear(&w.view);

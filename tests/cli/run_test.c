@@ -65,7 +65,7 @@ static void task__output_and_exit_code__are_recorded(void **state)
 	wait_for_end(t);
 	assert_int_equal(t->exit_code, 3);
 	assert_string_equal(output, "hello");
-	assert_string_equal(t->last, "hello");
+	assert_string_equal(t->last_line, "hello");
 	assert_float_equal((float)t->finished, 2, 0);
 }
 
@@ -236,33 +236,34 @@ static void view__follows_the_report_lines_of_the_trainer(void **state)
 	struct run_view v;
 
 	run_view_init(&v, "digits", 2000);
-	assert_false(run_view_take(&v, "I something else step=5", 1));
-	assert_true(run_view_take(&v,
-				  "progress step=120 target=2000 loss=0.41 steps_per_second=800.5 "
-				  "examples_per_second=25616",
-				  2));
+	assert_false(run_view_parse(&v, "I something else step=5", 1));
+	assert_true(run_view_parse(&v,
+				   "progress step=120 target=2000 loss=0.41 steps_per_second=800.5 "
+				   "examples_per_second=25616",
+				   2));
 	assert_int_equal(v.progress.step, 120);
 	assert_float_equal((float)v.progress.loss, 0.41f, 1e-6f);
 	assert_float_equal((float)v.progress.steps_per_second, 800.5f, 1e-3f);
-	assert_true(run_view_take(&v, "progress step=90 loss=0.5", 3));
+	assert_true(run_view_parse(&v, "progress step=90 loss=0.5", 3));
 	assert_int_equal(v.progress.step,
 			 90); /* a ps was lost, so the training continues from an older step */
 	assert_float_equal((float)v.step_at, 3, 0);
 	assert_float_equal((float)v.progress.steps_per_second, 800.5f, 1e-3f); /* not in the line */
-	assert_true(run_view_take(&v,
-				  "final step=1400 reason=ValidationStopped accuracy=0.953 "
-				  "checkpoint=/o/model.ckpt-2000 events= loss=0.25",
-				  4));
+	assert_true(run_view_parse(&v,
+				   "final step=1400 reason=ValidationStopped accuracy=0.953 "
+				   "checkpoint=/o/model.ckpt-2000 events= loss=0.25",
+				   4));
 	assert_true(v.final);
 	assert_int_equal(v.progress.step, 1400);
 	assert_int_equal(v.end_reason, END_VALIDATION_STOPPED);
 	assert_float_equal((float)v.progress.loss, 0.25f, 1e-6f);
 	assert_string_equal(v.checkpoint, "/o/model.ckpt-2000");
 	assert_string_equal(v.events, "");
-	assert_true(run_view_take(&v,
-				  "final step=1400 reason=TargetReached "
-				  "checkpoint=/my out/model.ckpt-2000 events=/my out/e.1 loss=0.25",
-				  5));
+	assert_true(
+	    run_view_parse(&v,
+			   "final step=1400 reason=TargetReached "
+			   "checkpoint=/my out/model.ckpt-2000 events=/my out/e.1 loss=0.25",
+			   5));
 	assert_string_equal(v.checkpoint, "/my out/model.ckpt-2000");
 	assert_string_equal(v.events, "/my out/e.1");
 }
@@ -274,7 +275,7 @@ static void folder_with_a_slash_at_its_end__is_set_aside(void **state)
 	snprintf(path, sizeof(path), "%s/out/", logs);
 	snprintf(moved, sizeof(moved), "%s/out.old-1", logs);
 	assert_int_equal(mkdir(path, 0777), 0);
-	assert_ok(run_folders_set_aside(path, &err), &err);
+	assert_ok(run_folders_rename_old(path, &err), &err);
 	assert_int_equal(access(moved, F_OK), 0);
 }
 
