@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of a plan: record terminated pods, decide whether the job has ended, then clean up or
- * create and delete pods, and last describe the state in the conditions. */
+/* The order of a plan: record terminated pods, decide whether the job has ended, clean up or create
+ * and delete pods, set the conditions. */
 #include "operator/plan/job_plan.h"
 
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include "operator/api/kinds.h"
 #include "operator/plan/planner.h"
 
-/* A terminating pod on a lost node is deleted by force so long after its grace period. */
+/* Seconds from the end of the grace period of a pod on a lost node to its forced deletion. */
 enum { LOST_NODE_TIMEOUT_S = 15 };
 
-/* Deletes the pods of indices that the spec no longer asks for. */
+/* Deletes the pods of indices beyond the replicas of the spec. */
 static void delete_surplus(struct planner *p)
 {
 	for (unsigned i = 0; i < p->observed->n_pods; i++) {
@@ -62,8 +62,8 @@ static bool all_ps(const struct planner *p, bool ready)
 	return true;
 }
 
-/* Deletes the pod of an index so that the next plan creates it again: the pod has ended, or it
- * waits for a GPU that no node has. */
+/* Deletes a pod that has ended, or that waits for a GPU that no node has. The next plan creates it
+ * again. */
 static void delete_ended_pod(struct planner *p, const struct task_index *x)
 {
 	const struct observed_pod *pod = x->pod;
@@ -119,7 +119,7 @@ static void create_objects(struct planner *p)
 	if (!p->observed->service)
 		plan_add_action(p, ACTION_CREATE_SERVICE, NULL, 0, "Created",
 				"the name under which tasks find each other");
-	plan_note_departures(p);
+	plan_record_departures(p);
 	delete_surplus(p);
 	if (secured && all_ps(p, true))
 		plan_create_departure_pods(p);
@@ -200,11 +200,11 @@ static void set_phase(struct planner *p)
 /* A problem is reported at once when it is new, and so is a job that is no longer ready. */
 static void mark_urgent(struct planner *p)
 {
-	const struct condition *was = p->observed->status.conditions, *is = p->status->conditions;
+	const struct condition *old = p->observed->status.conditions, *new = p->status->conditions;
 	const struct condition *trouble = job_status_trouble(p->status);
 
-	if ((was[COND_READY].status && !is[COND_READY].status) ||
-	    (trouble && strcmp(trouble->reason, was[trouble - is].reason) != 0))
+	if ((old[COND_READY].status && !new[COND_READY].status) ||
+	    (trouble && strcmp(trouble->reason, old[trouble - new].reason) != 0))
 		p->plan->urgent = true;
 }
 

@@ -5,8 +5,8 @@
  *	job_plan_new(spec, options, observed, now) -> actions, in order, and the wanted status
  *
  * The caller observes the job once, plans, executes the actions and stores plan->status.  An action
- * may fail: the next plan repeats it.  The stored status comes back as observed->status.  Nothing
- * else is remembered, so a controller may die between any two lines.
+ * may fail: the next plan repeats it.  The stored status is the input observed->status.  There is
+ * no other state, so a controller may crash at any time.
  *
  * plan->requeue_at is the time of the next plan if nothing changes until then (deadlines, back-off,
  * time to live); 0: none.
@@ -17,7 +17,7 @@
  *  - The chief is chief/0, or worker/0.  The job succeeds when the chief ends with 0; with
  *    successPolicy AllWorkers, when every worker has.  Then the servers are asked to finish
  *    (FINISH_POD), up to 10 s later while workers still run.
- *  - A failed task runs again as its restart policy says.  Each real failure counts against
+ *  - A failed task restarts according to its restart policy.  Each real failure counts against
  *    backoffLimit.  A failure that may not be repeated fails the job.
  *  - An index that is done never runs again.  Pods beyond the replicas are deleted.
  *  - A terminating pod on a lost node is deleted by force 15 s after its grace period.
@@ -44,14 +44,14 @@ struct observed_job {
 	struct progress_report progress; /* the last report */
 	double last_progress;            /* when the step last changed; 0: unknown */
 	double polled_at;         /* when the chief last answered, or was not ready; 0: never */
-	double first_observed_at; /* by this process; an earlier step may have gone unseen */
+	double first_observed_at; /* by this process, which may have missed an earlier step */
 };
 
 struct plan_options {
 	const char *image;     /* of muster-task, CPU */
 	const char *image_gpu; /* with GPU kernels; NULL: auto uses no GPU, and gpu uses `image` */
 	const char *image_tensorboard; /* with TensorBoard; NULL: no such pod is created */
-	bool plaintext;                /* no TLS, also when the spec asks for it */
+	bool plaintext;                /* no TLS, even if the spec enables it */
 	int cert_life;                 /* seconds; 0: PLAN_CERT_LIFE */
 	unsigned creates_max;          /* pods that one plan creates, unless of a gang; 0: all */
 	/* SHA-256 of the job's bearer token, for its tasks, or ""; NULL: none. */
@@ -67,7 +67,7 @@ struct plan_options {
 enum plan_role {
 	ROLE_SERVER,      /* a task server alone: ps, and all tasks of PROGRAM_NONE */
 	ROLE_TRAINER,     /* a task server and the built-in trainer */
-	ROLE_COMMAND,     /* the user's command, which starts its own server or talks to ours */
+	ROLE_COMMAND,     /* the user's command, which starts a server or connects to ours */
 	ROLE_TENSORBOARD, /* TensorBoard, on http_port */
 };
 struct plan_env {
@@ -106,7 +106,7 @@ enum action_kind {
 	ACTION_CREATE_POD,       /* pod */
 	ACTION_DELETE_POD,       /* task, index, uid */
 	ACTION_FORCE_DELETE_POD, /* as DELETE_POD, without waiting for a lost node */
-	ACTION_FINISH_POD,       /* ask the server to end by itself with 0: task, index, uid */
+	ACTION_FINISH_POD,       /* request the server to exit with 0: task, index, uid */
 	ACTION_DELETE_SERVICE,
 	ACTION_DELETE_JOB, /* ttl has passed */
 };
@@ -145,7 +145,7 @@ struct job_plan {
 struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_options *options,
 			      const struct observed_job *observed, double now);
 void job_plan_free(struct job_plan *p);
-/* Advice for the user about a rejection with this message. */
+/* The advice to the user for a rejection with this message. */
 const char *job_plan_advice(const char *why);
 /* The API server rejected the create of this action, and `more` others: COND_REJECTED. */
 void job_plan_rejected(struct job_plan *plan, const struct plan_action *a, const char *why,

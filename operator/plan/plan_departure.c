@@ -39,7 +39,7 @@ static void set_pending_departure(struct planner *p, struct index_status *e, int
 {
 	e->pending_departure_size = size;
 	e->departure_attempts = 0;
-	e->retry_at = 0; /* it was the delay of a worker */
+	e->retry_at = 0; /* the old value is the delay of a worker */
 	p->plan->urgent = true;
 }
 
@@ -57,9 +57,9 @@ static void end_departure(struct planner *p, const struct task_index *x)
 		set_pending_departure(p, x->record, 0);
 }
 
-/* Placed workers count with the first that runs: they run within moments, and each new number costs
- * a write. */
-static void note_joined(struct planner *p, unsigned t)
+/* Records scheduled workers once a worker runs: they run soon, and each new number costs a write.
+ */
+static void record_joined(struct planner *p, unsigned t)
 {
 	struct task_status *s = &p->status->tasks[t];
 	int ran = 0, placed = 0;
@@ -80,14 +80,14 @@ static void note_joined(struct planner *p, unsigned t)
 	p->plan->urgent = true;
 }
 
-void plan_note_departures(struct planner *p)
+void plan_record_departures(struct planner *p)
 {
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
 		struct task_status *s = &p->status->tasks[t];
 
 		if (!is_synchronous(p, &p->spec->tasks[t]))
 			continue;
-		note_joined(p, t);
+		record_joined(p, t);
 		for (; s->joined > p->spec->tasks[t].replicas; s->joined--) {
 			const struct task_index *x = plan_index(p, s->name, s->joined - 1);
 
@@ -142,7 +142,7 @@ static void report_awaited_worker(struct planner *p, const struct index_status *
 void plan_create_departure_pods(struct planner *p)
 {
 	struct condition *awaited = &p->status->conditions[COND_WORKERS_AWAITED];
-	const struct condition was = *awaited;
+	const struct condition before = *awaited;
 
 	*awaited = (struct condition){0};
 	plan_each_index (p, x) {
@@ -150,7 +150,7 @@ void plan_create_departure_pods(struct planner *p)
 
 		if (!is_synchronous(p, x->task) || !e->pending_departure_size)
 			continue;
-		/* the worker is back and takes part again */
+		/* the worker runs again */
 		if (x->wanted && x->pod && !x->pod->is_departure_pod &&
 		    x->pod->phase == POD_RUNNING)
 			end_departure(p, x);
@@ -159,9 +159,9 @@ void plan_create_departure_pods(struct planner *p)
 		else if (!x->wanted && !x->pod)
 			report_awaited_worker(p, e);
 	}
-	if (awaited->set && was.set)
-		awaited->since = was.since;
-	p->plan->urgent = p->plan->urgent || awaited->set != was.set;
+	if (awaited->set && before.set)
+		awaited->since = before.since;
+	p->plan->urgent = p->plan->urgent || awaited->set != before.set;
 }
 
 /* Workers of a job that starts again wait only for each other. */

@@ -5,7 +5,7 @@
 
 #include "operator/plan/planner.h"
 
-/* A new operator retries a rejected create, and asks a chief, before a deadline ends the job. */
+/* A new operator retries a rejected create and polls the chief before a deadline ends the job. */
 enum { RETRY_FIRST_S = 5 };
 /* Times for tasks to end by themselves. */
 enum {
@@ -16,11 +16,11 @@ enum {
 
 static void end(struct planner *p, enum job_phase phase, const char *reason, const char *message)
 {
-	bool good = phase == JOB_SUCCEEDED;
+	bool succeeded = phase == JOB_SUCCEEDED;
 
 	p->status->phase = phase;
 	p->status->completion_time = p->now;
-	status_set(p, good ? COND_SUCCEEDED : COND_FAILED, true, reason, "%s", message);
+	status_set(p, succeeded ? COND_SUCCEEDED : COND_FAILED, true, reason, "%s", message);
 	status_set(p, COND_RUNNING, false, reason, "the job has ended");
 	status_set(p, COND_READY, false, reason, "the job has ended");
 	if (p->status->conditions[COND_RESTARTING].set)
@@ -83,9 +83,9 @@ static double no_step_since(const struct planner *p)
 	return since > p->observed->first_observed_at ? since : p->observed->first_observed_at;
 }
 
-/* True when the chief, asked after the deadline, has not made a step, or is not ready and does not
- * answer.  An operator that is late with its requests, sends none, or cannot reach a chief that is
- * ready does not fail the job. */
+/* True when a poll after the deadline shows no step, or the chief is not ready and does not answer.
+ * An operator whose requests are late or disabled, or that cannot reach a ready chief, does not
+ * fail the job. */
 static bool progress_deadline_passed(struct planner *p)
 {
 	double since = no_step_since(p);
@@ -103,7 +103,7 @@ void plan_watch_progress(struct planner *p)
 	deadline_passed(p, no_step_since(p), p->spec->progress_deadline);
 }
 
-static void judge_deadlines(struct planner *p)
+static void check_deadlines(struct planner *p)
 {
 	const struct observed_pod *pod;
 	const struct condition *rejected = &p->status->conditions[COND_REJECTED];
@@ -134,8 +134,8 @@ static void judge_deadlines(struct planner *p)
 			      (long long)p->spec->progress_deadline));
 }
 
-/* The failure, and the command or the file that shows its log.  A pod of a job that has failed is
- * kept unless cleanPodPolicy is All, and its log with it. */
+/* The failure, and the command or the file that shows its log.  The pod of a failed job and its log
+ * are kept unless cleanPodPolicy is All. */
 static const char *failure_with_log(const struct planner *p, const struct index_status *e)
 {
 	const char *text = plan_failure_text(p, e);
@@ -163,7 +163,7 @@ void plan_decide_end(struct planner *p)
 			      p->spec->backoff_limit, last ? "; " : "",
 			      last ? failure_with_log(p, last) : ""));
 	else
-		judge_deadlines(p);
+		check_deadlines(p);
 }
 
 /* True while a pod other than a server's or TensorBoard's has not ended, and is not overdue. */
@@ -181,7 +181,7 @@ static bool workers_remain(struct planner *p)
 	return false;
 }
 
-/* Asks the server once to end; when it is still there after FINISH_TIMEOUT_S, its pod is deleted.
+/* Requests the server to finish, once.  If it still runs after FINISH_TIMEOUT_S, deletes its pod.
  */
 static void finish_server(struct planner *p, const struct observed_pod *pod)
 {
@@ -201,17 +201,17 @@ static void clean_pod(struct planner *p, const struct observed_pod *pod)
 {
 	const struct task_spec *t = job_spec_task(p->spec, pod->task);
 	struct task_index *x = plan_index(p, pod->task, pod->index);
-	bool over = plan_pod_has_ended(pod);
-	bool good = p->status->phase == JOB_SUCCEEDED;
+	bool has_ended = plan_pod_has_ended(pod);
+	bool succeeded = p->status->phase == JOB_SUCCEEDED;
 
 	if (pod->deleting)
 		return;
-	if (over && !pod->sidecar_runs && p->spec->clean != CLEAN_ALL)
+	if (has_ended && !pod->sidecar_runs && p->spec->clean != CLEAN_ALL)
 		return;
 	/* TensorBoard stays as long as the job: users read the curves after the end */
 	if (t && !plan_task_counts(t) && p->spec->clean != CLEAN_ALL)
 		return;
-	if (!over && good && !plan_is_due(p, p->status->completion_time + GRACE_S)) {
+	if (!has_ended && succeeded && !plan_is_due(p, p->status->completion_time + GRACE_S)) {
 		if (t && t->kind == TASK_PS)
 			finish_server(p, pod);
 		return;
@@ -219,7 +219,7 @@ static void clean_pod(struct planner *p, const struct observed_pod *pod)
 	if (p->spec->clean == CLEAN_NONE)
 		return;
 	/* a trainer saves its variables when it is terminated, and the servers hold them */
-	if (!over && x && x->task->kind == TASK_PS && workers_remain(p))
+	if (!has_ended && x && x->task->kind == TASK_PS && workers_remain(p))
 		x->ends = true;
 	else
 		plan_delete_pod(p, pod, "JobEnded",

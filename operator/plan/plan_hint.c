@@ -26,8 +26,8 @@ static const struct {
     {"RunContainerError", "its program cannot be started; check the command", false},
 };
 
-/* Seconds after which a pod that no scheduler has considered is reported: a scheduler that runs
- * binds a pod, or says why it cannot, within seconds. */
+/* Seconds after which a pod without a scheduler's decision is reported. A running scheduler binds a
+ * pod, or reports why it cannot, within seconds. */
 enum { SCHEDULER_TIMEOUT_S = 30, TERMINATION_TIMEOUT_S = 60 /* after its grace period */ };
 
 /* The name of the scheduler that has to place the pods of t. */
@@ -40,7 +40,7 @@ static const char *scheduler_of(const struct planner *p, const struct task_spec 
  * by then.  A user's program may load Python and TensorFlow first. */
 enum { SERVER_TIMEOUT_S = 20, COMMAND_TIMEOUT_S = 90 };
 
-/* Nothing trains without the chief; an edit or kubectl scale brings it back. */
+/* Nothing trains without the chief. An edit or kubectl scale creates it. */
 static bool report_no_workers(struct planner *p)
 {
 	const struct task_spec *chief = job_spec_chief(p->spec);
@@ -104,7 +104,7 @@ static bool report_unscheduled(struct planner *p, const struct task_index *x)
 	return true;
 }
 
-/* Reports a ps that runs and does not answer: all workers wait for it. */
+/* Reports a running ps that does not answer: all workers wait for it. */
 static bool report_unready_ps(struct planner *p, const struct task_index *x)
 {
 	double timeout = p->spec->program == PROGRAM_COMMAND ? COMMAND_TIMEOUT_S : SERVER_TIMEOUT_S;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses the kernels of an index, and lets it fall back from a GPU to the CPU.
  *
- * `auto` and `prefer-gpu` fall back: without an image with GPU kernels no GPU is chosen, and an
- * index whose GPU does not come up uses the CPU until the job ends (index_status.no_gpu).  The pod
- * that could not use its GPU counts as no failure.  `gpu` and named variants never fall back. */
+ * `auto` and `prefer-gpu` fall back: without an image with GPU kernels no GPU is chosen.  An index
+ * whose GPU is not usable uses the CPU until the job ends (index_status.no_gpu).  Its pod does not
+ * count as a failure.  `gpu` and named variants never fall back. */
 #include "operator/plan/planner.h"
 
 /* The time limit for a pod to get its GPU. */

@@ -19,14 +19,14 @@ static void address_of(const struct planner *p, const char *task, int index, cha
 			 p->spec->name, p->spec->namespace, JOB_DEFAULT_PORT);
 }
 
-/* TensorFlow's programs expect the evaluator to stand outside. */
+/* TensorFlow's programs expect that the evaluator is not in the cluster. */
 static bool is_member(const struct planner *p, const struct task_spec *t)
 {
 	return t->kind != TASK_TENSORBOARD &&
 	       !(p->spec->program == PROGRAM_COMMAND && t->kind == TASK_EVALUATOR);
 }
 
-/* The members by the spec, but with `size` tasks of the type `resized` (NULL: none). */
+/* Lists the members that the spec defines, with `size` tasks of the type `resized` (or NULL). */
 static void list_members(const struct planner *p, const struct task_spec *resized, int size,
 			 struct mu_cluster *out)
 {
@@ -61,23 +61,23 @@ void plan_update_epoch(struct planner *p)
 		p->status->epoch = (int)p->spec->generation;
 }
 
-/* A pod that starts has the epoch in its environment.  A task that has seen an epoch has seen those
- * before it, and a new task starts with the current one.  So the least epoch that all have seen
- * never falls, even for an operator that has just started and has asked no task yet. */
+/* A pod that starts has the epoch in its environment.  A task that has an epoch had all earlier
+ * ones, and a new task starts with the current one.  So the minimum epoch of all tasks never falls,
+ * even for an operator that has just started and has polled no task yet. */
 void plan_membership_update(struct planner *p)
 {
-	int least = p->status->epoch;
+	int min_epoch = p->status->epoch;
 	bool any = false;
 
 	plan_each_wanted (p, x) {
 		if (!is_member(p, x->task) || !plan_pod_is_live(x->pod) || x->pod->epoch <= 0)
 			continue;
 		any = true;
-		least = x->pod->epoch < least ? x->pod->epoch : least;
+		min_epoch = x->pod->epoch < min_epoch ? x->pod->epoch : min_epoch;
 	}
-	if (any && least > p->status->epoch_seen)
-		p->status->epoch_seen = least;
-	if (any && least < p->status->epoch) {
+	if (any && min_epoch > p->status->epoch_seen)
+		p->status->epoch_seen = min_epoch;
+	if (any && min_epoch < p->status->epoch) {
 		MU_AUTO_BUF cluster = {0};
 		mu_cluster_write_json(&p->cluster, &cluster);
 		p->plan->membership_update =
@@ -210,7 +210,7 @@ static struct plan_pod *make_pod(struct planner *p, const struct task_index *x,
 	struct plan_pod *pod = MU_ARENA_NEW(&p->plan->arena, struct plan_pod);
 	const struct task_spec *t = x->task;
 	bool tensorboard = t->kind == TASK_TENSORBOARD;
-	MU_AUTO_CLUSTER before = {0};
+	MU_AUTO_CLUSTER old_cluster = {0};
 
 	*pod = (struct plan_pod){
 	    .name = plan_pod_name(p, t->name, x->index),
@@ -235,8 +235,8 @@ static struct plan_pod *make_pod(struct planner *p, const struct task_index *x,
 		    : pod->role == ROLE_TRAINER   ? trainer
 						  : server;
 	if (pending_departure_size) /* the cluster as it was before the scale-down */
-		list_members(p, t, pending_departure_size, &before);
-	fill_env(p, pod, pending_departure_size ? &before : &p->cluster);
+		list_members(p, t, pending_departure_size, &old_cluster);
+	fill_env(p, pod, pending_departure_size ? &old_cluster : &p->cluster);
 	return pod;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports how a job recovers from the loss of a parameter server: that no step has come since, and
- * how far the step went back. */
+/* Reports how a job recovers from the loss of a parameter server: that no step was reported since,
+ * and by how much the step fell. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -47,10 +47,10 @@ void plan_report_step_reset(struct planner *p)
 
 	if (after <= 0 || after >= before || !ps || !was_replaced(p, ps))
 		return;
-	/* without its chief a worker reports, which may be a step behind */
+	/* without a chief a worker reports the step, which may be one behind */
 	if (!p->chief || !p->chief->pod || p->chief->pod->phase != POD_RUNNING)
 		return;
-	p->status->conditions[COND_STEP_RESET].set = false; /* each reset has a time of its own */
+	p->status->conditions[COND_STEP_RESET].set = false; /* so that each reset has a new time */
 	status_set(p, COND_STEP_RESET, true, saved ? "CheckpointRestored" : "NoCheckpoint",
 		   "the parameters of %s/%d were lost and the step went back from %" PRId64
 		   " to %" PRId64 "; %s",

@@ -11,7 +11,7 @@
 /* Reasons and advice for rejected pods, chosen by a phrase of the API server's message.  An
  * admission rule may quote a sentence of validation, so its row comes first. */
 static const struct rejection {
-	const char *says, *reason, *advice;
+	const char *phrase, *reason, *advice;
 	bool of_task; /* the message is about the task in the manifest */
 } rejections[] = {
     {"failed calling webhook", "WebhookUnavailable",
@@ -38,7 +38,7 @@ static const struct rejection *rejection_of(const char *why)
 {
 	unsigned i = 0;
 
-	while (!strstr(why, rejections[i].says))
+	while (!strstr(why, rejections[i].phrase))
 		i++;
 	return &rejections[i];
 }
@@ -52,23 +52,23 @@ void job_plan_rejected(struct job_plan *plan, const struct plan_action *a, const
 		       unsigned more, double now)
 {
 	struct condition *c = &plan->status.conditions[COND_REJECTED];
-	const struct condition was = *c;
-	const struct rejection *is = rejection_of(why);
+	const struct condition before = *c;
+	const struct rejection *row = rejection_of(why);
 	bool counts = !a->pod || plan_task_counts(a->pod->spec);
-	const char *reason = counts ? is->reason : PLAN_TENSORBOARD_REJECTED;
+	const char *reason = counts ? row->reason : PLAN_TENSORBOARD_REJECTED;
 	char task[JOB_MAX_NAME + sizeof("spec.tasks.: ")] = "", others[32] = "";
 
-	if (is->of_task && a->pod)
+	if (row->of_task && a->pod)
 		snprintf(task, sizeof(task), "spec.tasks.%s: ", a->pod->task);
 	if (more)
 		snprintf(others, sizeof(others), " (and %u more)", more);
-	if (counts != plan_rejection_counts(c)) /* the deadline starts anew */
+	if (counts != plan_rejection_counts(c)) /* restart the deadline */
 		*c = (struct condition){0};
-	condition_set(c, true, now, reason, "%s: %s%.190s%s", is->advice, task, why, others);
+	condition_set(c, true, now, reason, "%s: %s%.190s%s", row->advice, task, why, others);
 	if (counts)
 		condition_set(&plan->status.conditions[COND_READY], false, now, reason, "%s",
 			      c->message);
-	if (!was.status || strcmp(was.reason, reason) != 0)
+	if (!before.status || strcmp(before.reason, reason) != 0)
 		plan->urgent = true;
 }
 
@@ -81,8 +81,8 @@ static bool creates_objects(const struct job_plan *plan)
 	return false;
 }
 
-/* The condition stays until nothing is left to create.  Its start counts for
- * schedulingDeadlineSeconds. */
+/* Keeps the condition until the plan creates no object.  schedulingDeadlineSeconds counts from the
+ * start of the condition. */
 void plan_report_rejected(struct planner *p)
 {
 	struct condition *c = &p->status->conditions[COND_REJECTED];

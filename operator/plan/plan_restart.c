@@ -9,9 +9,9 @@
 
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127, EXIT_SIGNAL = 128 };
 
-/* The ends after which a policy restarts a task.  Exit codes 1 to 127 come from the program.  Codes
- * from 128 on are signals, which come from outside (out of memory, a node that shuts down) and may
- * not occur again. */
+/* The exits after which a policy restarts a task.  Exit codes 1 to 127 are set by the program.
+ * Codes from 128 on are signals with an external cause (out of memory, a node that shuts down),
+ * which may not occur again. */
 static const struct {
 	bool success, error, signal;
 } restarts[] = {
@@ -88,8 +88,8 @@ static void record_end(struct planner *p, const struct task_index *x)
 	}
 	if (!zero || !restarts[x->task->restart].success) {
 		e->failures++;
-		/* the first end with 0: a server may learn before the operator that the training is
-		 * over */
+		/* not the first end with 0: a server may end before the operator knows that the
+		 * training has ended */
 		if (!zero || e->failures > 1)
 			p->status->restarts += plan_task_counts(x->task);
 	}

@@ -7,15 +7,15 @@
  * Minutes later, when every task trusts both CAs, ACTION_ROTATE_CERTIFICATE replaces the old one.
  *
  * Each ACTION_MAKE_SECRET creates a Secret of another name, and pods use only the name in the
- * status.  So if two operators both believe to lead, the later write changes no Secret that a task
+ * status.  So if two operators both act as leader, the later write changes no Secret that a task
  * mounts.  An unused Secret is deleted with the job.
  *
  * The certificates of a job without pods are replaced in the same way: a stale list may not show
  * the pods that mount the Secret. */
 #include "operator/plan/planner.h"
 
-/* Certificates are replaced after two thirds of their life: an operator that is down has a third to
- * come back.  A CA is trusted for minutes (or a tenth of a short life) before its certificate is
+/* Certificates are replaced after two thirds of their life; the last third covers an outage of the
+ * operator.  A CA is trusted for minutes (or a tenth of a short life) before its certificate is
  * used. */
 enum { CA_PROPAGATION_MAX_S = 300 };
 /* A user may delete the Secret.  A pod that was placed then waits for its volume.  The Secret is
@@ -27,21 +27,21 @@ enum { CHECK_FIRST_S = 30, CHECK_SPAN_S = 10, CHECK_AGAIN_S = 600 };
 /* Also requests the reconcile of the next check. */
 static bool secret_check_is_due(struct planner *p)
 {
-	double watched = p->observed->first_observed_at;
-	bool check = false;
+	double since = p->observed->first_observed_at;
+	bool is_due = false;
 
 	for (unsigned i = 0; i < p->observed->n_pods; i++) {
 		const struct observed_pod *pod = &p->observed->pods[i];
-		double due = (pod->created > watched ? pod->created : watched) + CHECK_FIRST_S;
+		double due = (pod->created > since ? pod->created : since) + CHECK_FIRST_S;
 
 		if (pod->phase != POD_PENDING || pod->deleting || !pod->node)
 			continue;
 		while (p->now >= due + CHECK_SPAN_S)
 			due += CHECK_AGAIN_S;
-		check = check || p->now >= due;
+		is_due = is_due || p->now >= due;
 		plan_requeue_at(p, p->now < due ? due : due + CHECK_AGAIN_S);
 	}
-	return check;
+	return is_due;
 }
 
 bool plan_security(struct planner *p)
@@ -50,16 +50,16 @@ bool plan_security(struct planner *p)
 	double life = p->options->cert_life ? p->options->cert_life : PLAN_CERT_LIFE;
 	double renew_after = life * 2 / 3;
 	double propagation_s = life / 10 < CA_PROPAGATION_MAX_S ? life / 10 : CA_PROPAGATION_MAX_S;
-	bool early, due, over, waits, mounted = false;
+	bool is_early, due, has_expired, waits, mounted = false;
 
 	if (!plan_has_tls(p))
 		return true;
-	early = p->now < s->issued_at - renew_after; /* the clock was set back */
-	due = s->secret && (early || p->now >= s->issued_at + renew_after);
-	over = due && (early || p->now >= s->issued_at + life);
+	is_early = p->now < s->issued_at - renew_after; /* the clock was set back */
+	due = s->secret && (is_early || p->now >= s->issued_at + renew_after);
+	has_expired = due && (is_early || p->now >= s->issued_at + life);
 	for (unsigned i = 0; i < p->observed->n_pods; i++)
 		mounted = mounted || !plan_pod_has_ended(&p->observed->pods[i]);
-	if (!s->secret || (over && !mounted)) {
+	if (!s->secret || (has_expired && !mounted)) {
 		plan_add_action(p, ACTION_MAKE_SECRET, NULL, 0, NULL,
 				"certificates for the tasks of the job");
 		return false;

@@ -163,10 +163,10 @@ void plan_name_tasks(struct planner *p)
 	}
 }
 
-/* Takes the kernels that the task reported, else those that its pod was created for, unless the
- * task may choose better kernels and the status has them. */
-static void note_kernels(struct task_status *s, const struct task_spec *t,
-			 const struct observed_pod *pod)
+/* Records the kernels that the task reported, else those that its pod was created for.  If the task
+ * may choose better kernels, the latter do not replace recorded kernels. */
+static void record_kernels(struct task_status *s, const struct task_spec *t,
+			   const struct observed_pod *pod)
 {
 	const char *chosen = pod->chosen_kernels ? pod->chosen_kernels : "";
 
@@ -195,6 +195,6 @@ void plan_count_tasks(struct planner *p)
 		x->status->failed += x->pod && x->pod->phase == POD_FAILED;
 		x->status->succeeded += x->record->done;
 		if (x->pod)
-			note_kernels(x->status, x->task, x->pod);
+			record_kernels(x->status, x->task, x->pod);
 	}
 }

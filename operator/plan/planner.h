@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of job_plan_new while the policies run, and the interfaces of the policies.  Each file
- * calls only files that stand above it here. */
+ * calls only files that are listed above it here. */
 #ifndef MU_OPERATOR_PLAN_PLANNER_H
 #define MU_OPERATOR_PLAN_PLANNER_H
 
@@ -9,14 +9,14 @@
 
 enum { PLAN_BACKOFF_MAX_S = 60 }; /* between two attempts of an index */
 
-/* An index of a task type: one that the spec asks for, or one that has a pod or an index status. */
+/* An index of a task type: it is below the replicas, or it has a pod or an index status. */
 struct task_index {
 	const struct task_spec *task;
 	struct task_status *status;     /* of the task type */
 	struct index_status *record;    /* blank when nothing is recorded */
 	const struct observed_pod *pod; /* NULL: none */
 	int index;
-	bool wanted; /* the spec asks for it */
+	bool wanted; /* below the replicas of the spec */
 	bool ends;   /* an action ends its pod, or will */
 };
 
@@ -31,7 +31,7 @@ struct planner {
 	unsigned first[JOB_MAX_TASKS + 1]; /* of each task; the last is the number of indices */
 	const struct task_index *chief;    /* NULL: there is none, or no replica of it */
 	unsigned n_creates;                /* planned pods */
-	bool kernels_missing;              /* some index got no kernels: COND_READY says why */
+	bool kernels_missing;              /* an index has no kernels: COND_READY has the reason */
 	struct mu_cluster cluster;         /* set by plan_update_epoch */
 	/* The choice by task type, departure pod, index without GPU; "": not yet chosen */
 	struct kernel_choice kernels[JOB_MAX_TASKS][2][2];
@@ -51,7 +51,7 @@ static inline bool plan_task_counts(const struct task_spec *t)
 }
 
 #define PLAN_TENSORBOARD_REJECTED "TensorBoardRejected"
-/* True for a rejection that keeps the job from its end. */
+/* True for a rejection that prevents the job from ending. */
 static inline bool plan_rejection_counts(const struct condition *rejected)
 {
 	return rejected->status && strcmp(rejected->reason, PLAN_TENSORBOARD_REJECTED) != 0;
@@ -99,7 +99,7 @@ void plan_add_pod_action(struct planner *p, enum action_kind kind, const struct 
 void plan_delete_pod(struct planner *p, const struct observed_pod *pod, const char *reason,
 		     const char *message); /* unless it is terminating */
 void plan_requeue_at(struct planner *p, double at);
-bool plan_gang_waits(const struct planner *p); /* the PodGroup has no place yet */
+bool plan_gang_waits(const struct planner *p); /* the PodGroup is not scheduled yet */
 /* True at `at` and later; before, requests a reconcile at that time. */
 bool plan_is_due(struct planner *p, double at);
 
@@ -107,7 +107,7 @@ bool plan_is_due(struct planner *p, double at);
 void plan_report_rejected(struct planner *p);
 
 /* ---- plan_kernels.c ---- */
-/* False when no node has the kernels that the task asks for; COND_READY then says so. is_departure:
+/* False when no node has the kernels that the task requests; COND_READY reports it. is_departure:
  * the pod is a departure pod, which computes nothing. */
 bool plan_choose_kernels(struct planner *p, const struct task_index *x, bool is_departure,
 			 struct kernel_choice *out);
@@ -128,8 +128,8 @@ bool plan_decides_success(const struct job_spec *s, const struct task_spec *t);
 /* ---- plan_restart.c ---- */
 /* Records the end of each terminated pod in the status, once. */
 void plan_record_terminated_pods(struct planner *p);
-/* An index whose last end was a failure that may not be repeated, or NULL.  Its restart policy may
- * have changed: an index that runs again already goes on. */
+/* An index whose last failure may not be retried, or NULL.  Ignores an index that runs again: its
+ * restart policy may have changed. */
 const struct index_status *plan_fatal_failure(const struct planner *p);
 /* The index that failed last, of the indices that are not done; NULL: none failed. */
 const struct index_status *plan_last_failure(const struct planner *p);
@@ -149,11 +149,11 @@ void plan_create_pod(struct planner *p, const struct task_index *x, int pending_
 
 /* ---- plan_departure.c: synchronous workers that were removed ---- */
 /* Records the workers that may have joined, and a pending departure of each that was removed. */
-void plan_note_departures(struct planner *p);
+void plan_record_departures(struct planner *p);
 /* Records the departure of a pod beyond the replicas; true when the pod stays for now. */
 bool plan_surplus_pod_stays(struct planner *p, const struct task_index *x,
 			    const struct observed_pod *pod);
-/* True for a departure pod that has not ended in time. */
+/* True for a departure pod that runs within its time limit. */
 bool plan_departure_pod_stays(struct planner *p, const struct observed_pod *pod);
 /* Plans a departure pod for each pending departure. */
 void plan_create_departure_pods(struct planner *p);

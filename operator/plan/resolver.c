@@ -33,9 +33,9 @@ static const char *label_of(const struct node_info *n, const char *key)
 
 static bool label_is(const struct node_info *n, const char *key, const char *value)
 {
-	const char *have = label_of(n, key);
+	const char *actual = label_of(n, key);
 
-	return have && strcmp(have, value) == 0;
+	return actual && strcmp(actual, value) == 0;
 }
 
 static void require_label(struct kernel_choice *c, const char *key, const char *value)
@@ -118,7 +118,7 @@ static void common_cpu(struct kernel_choice *c, const struct node_info *nodes, u
 	c->n_selector = 0;
 }
 
-/* A label's number; -1 when it is none. */
+/* The value of a label as a number; -1 if it is not a number. */
 static int label_number(const struct node_info *n, const char *key)
 {
 	const char *text = label_of(n, key);
@@ -177,18 +177,18 @@ enum { MAX_SM = 999 };
 /* A node of the GPU generation that is most frequent among the nodes that `counts` accepts; of
  * equally frequent ones the newest.  NULL: it accepts none. */
 static const struct node_info *best_gpu(const struct node_info *nodes, unsigned n,
-					bool (*counts)(const struct node_info *))
+					bool (*is_candidate)(const struct node_info *))
 {
 	const struct node_info *best = NULL;
 	int count[MAX_SM + 1] = {0}, best_sm = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		if (counts(&nodes[i]))
+		if (is_candidate(&nodes[i]))
 			count[node_sm(&nodes[i])] += nodes[i].gpus > 0 ? nodes[i].gpus : 1;
 	for (int sm = 1; sm <= MAX_SM; sm++)
 		best_sm = count[sm] && count[sm] >= count[best_sm] ? sm : best_sm;
 	for (unsigned i = 0; i < n && !best; i++)
-		if (counts(&nodes[i]) && node_sm(&nodes[i]) == best_sm)
+		if (is_candidate(&nodes[i]) && node_sm(&nodes[i]) == best_sm)
 			best = &nodes[i];
 	return best;
 }
@@ -203,7 +203,7 @@ static bool processors_are_described(const struct node_info *nodes, unsigned n)
 	return false;
 }
 
-static int no_such_node(const struct kernel_choice *c, struct mu_err *err)
+static int fail_no_such_node(const struct kernel_choice *c, struct mu_err *err)
 {
 	if (!c->gpu)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
@@ -215,7 +215,7 @@ static int no_such_node(const struct kernel_choice *c, struct mu_err *err)
 		       c->selector[0].value, c->selector[1].value);
 }
 
-/* Checks that a node has the variant that was asked for by name. */
+/* Checks that a node has the variant that the task names. */
 static int check_variant(struct kernel_choice *c, const struct node_info *nodes, unsigned n,
 			 struct mu_err *err)
 {
@@ -228,7 +228,7 @@ static int check_variant(struct kernel_choice *c, const struct node_info *nodes,
 	for (unsigned i = 0; i < n; i++)
 		if (has_variant(&nodes[i], c))
 			return 0;
-	return n ? no_such_node(c, err) : 0;
+	return n ? fail_no_such_node(c, err) : 0;
 }
 
 static int any_gpu(struct kernel_choice *c, const struct node_info *nodes, unsigned n,
