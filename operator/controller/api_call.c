@@ -11,7 +11,7 @@ int controller_send(struct controller *c, const struct kube_request *rq, cJSON *
 {
 	struct kube_request request = *rq;
 
-	/* once leadership may have passed, a write is not sent, not even again after a wait */
+	/* once another replica may lead, no write is sent, and none is retried */
 	if (strcmp(rq->method, "GET") != 0) {
 		request.may_send = c->io.may_write;
 		request.arg = c->io.user;

@@ -2,7 +2,7 @@
 /* Executes the actions of a plan.
  *
  * Creates: names are deterministic.  AlreadyExists means success when the object's controller is
- * this job; any other object of that name is left alone.
+ * this job; any other object of that name is not changed.
  *
  * Removals: a delete carries the UID of the object in the snapshot. */
 #include "operator/controller/reconcile.h"
@@ -38,7 +38,7 @@ static bool record_error(struct reconcile *r, int rc, const struct mu_err *err)
 
 /* Reads the object of this name.  Returns 0 with *out if it is this job's and not being deleted.
  * ABORTED: it is being deleted, or belongs to an earlier job of this name, whose objects the
- * garbage collector deletes.  ALREADY_EXISTS: it belongs to anybody else. */
+ * garbage collector deletes.  ALREADY_EXISTS: it has any other owner. */
 static int find_owned(struct reconcile *r, enum object_kind kind, const char *name, cJSON **out,
 		      struct mu_err *err)
 {
@@ -124,7 +124,7 @@ static int create_object(struct reconcile *r, const struct plan_action *a, cJSON
 		if (rc == -MU_NOT_FOUND) /* it was deleted meanwhile */
 			rc = -MU_ABORTED;
 	}
-	if (rc == -MU_ABORTED) /* no watch event of this job comes when the other object goes */
+	if (rc == -MU_ABORTED) /* the deletion of the other object has no event for this job */
 		requeue_at(r, r->now + BEING_DELETED_RETRY_S);
 	return report_create_failure(r, kind, name, rc, err);
 }
@@ -133,12 +133,12 @@ static int create_object(struct reconcile *r, const struct plan_action *a, cJSON
 static int resize_group(struct reconcile *r, enum object_kind kind, int members, cJSON **out,
 			struct mu_err *err)
 {
-	const cJSON *now = at(at(*out, "spec"), "minMember");
+	const cJSON *current = at(at(*out, "spec"), "minMember");
 	MU_AUTO_FREE char *path = apply_path(r, kind, r->spec->name);
 	cJSON *patch;
 	int rc;
 
-	if (cJSON_IsNumber(now) && now->valueint == members)
+	if (cJSON_IsNumber(current) && current->valueint == members)
 		return 0;
 	cJSON_Delete(mu_steal(out));
 	patch = mu_json_pack("{'metadata': {'labels': {'" LABEL_JOB
@@ -162,7 +162,7 @@ static int put_group(struct reconcile *r, const struct plan_action *a, cJSON **o
 	if (rc >= 0)
 		rc = resize_group(r, kind, a->index, out, err);
 	if (rc >= 0)
-		controller_want(r->controller, kind);
+		controller_watch_kind(r->controller, kind);
 	if (rc != -MU_NOT_FOUND)
 		return rc;
 	mu_fail(err, MU_INVALID_ARGUMENT, "no podgroups of %s in this cluster", api);
@@ -200,8 +200,8 @@ struct create_results {
 };
 
 /* Records the result of one create.  Returns false if the remaining creates would fail too. */
-static bool note_result(struct reconcile *r, struct create_results *c, const struct plan_action *a,
-			int rc, const struct mu_err *err)
+static bool record_result(struct reconcile *r, struct create_results *c,
+			  const struct plan_action *a, int rc, const struct mu_err *err)
 {
 	/* without the group the pods would not be placed, or not together; TensorBoard's Service is
 	 * only created before its pod */
@@ -224,9 +224,9 @@ int apply_creates(struct reconcile *r)
 {
 	struct job_plan *plan = r->plan;
 	struct create_results c = {0};
-	bool more = true;
+	bool may_continue = true;
 
-	for (unsigned i = 0; i < plan->n_actions && more; i++) {
+	for (unsigned i = 0; i < plan->n_actions && may_continue; i++) {
 		const struct plan_action *a = &plan->actions[i];
 		struct mu_err err = {0};
 		cJSON *out = NULL;
@@ -241,7 +241,7 @@ int apply_creates(struct reconcile *r)
 				     "something removed the labels muster.dev/* of %s: delete it",
 				     a->name ? a->name : r->spec->name);
 		cJSON_Delete(out);
-		more = note_result(r, &c, a, rc, &err);
+		may_continue = record_result(r, &c, a, rc, &err);
 	}
 	record_created_pods(r, c.created);
 	if (c.rejected) {
@@ -249,7 +249,7 @@ int apply_creates(struct reconcile *r)
 		requeue_at(r, r->now + REJECTED_RETRY_S);
 	}
 	if (r->first_error < 0) {
-		/* a pod that the plan takes for missing may exist, with an older epoch */
+		/* a pod that the plan does not know may exist, with an older epoch */
 		plan->status.epoch_seen = r->snapshot->job->status.epoch_seen;
 		return controller_is_unreachable(r->first_error) ? r->first_error : 0;
 	}
@@ -287,12 +287,12 @@ static int delete_pod(struct reconcile *r, const struct plan_action *a, struct m
 
 	if (rc == 0)
 		store_deleted(&r->controller->store, a->uid, without_grace);
-	if (rc == 0 && without_grace) /* if the pod was gone already, no watch event comes */
+	if (rc == 0 && without_grace) /* there is no watch event if the pod was deleted before */
 		requeue_at(r, r->now + REQUEUE_SOON_S);
 	return rc;
 }
 
-/* Asks the server to end.  When it cannot be reached, its pod is deleted. */
+/* Requests the server to finish.  If it cannot be reached, deletes its pod. */
 static int finish_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
 	const struct snapshot *snapshot = r->snapshot;
@@ -327,9 +327,9 @@ static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu
 
 void apply_removals(struct reconcile *r)
 {
-	bool more = true;
+	bool may_continue = true;
 
-	for (unsigned i = 0; i < r->plan->n_actions && more; i++) {
+	for (unsigned i = 0; i < r->plan->n_actions && may_continue; i++) {
 		const struct plan_action *a = &r->plan->actions[i];
 		struct mu_err err = {0};
 		int rc;
@@ -340,6 +340,6 @@ void apply_removals(struct reconcile *r)
 		if (rc == 0 && a->uid && a->kind != ACTION_FINISH_POD && a->reason)
 			event_record(r, a->kind == ACTION_FORCE_DELETE_POD, a->reason, "%s",
 				     a->message ? a->message : a->name);
-		more = !record_error(r, rc, &err);
+		may_continue = !record_error(r, rc, &err);
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Secret of a job: created, and replaced in two phases (operator/plan/plan_security.c).
  *
- *	ca.crt, tls.crt, tls.key    what tasks use
- *	next.crt, next.key          between the phases: the certificate that follows
+ *	ca.crt, tls.crt, tls.key    used by the tasks
+ *	next.crt, next.key          between the phases: the next certificate
  *
  * The operator needs no permissions on Secrets except create and patch: the response to an empty
  * patch is the Secret.  Every change carries the resourceVersion that it is based on. */
@@ -35,8 +35,8 @@ static void secret_free(cJSON *secret)
 }
 MU_AUTO_DEFINE(secret_free, cJSON)
 
-/* Creates the Secret (name NULL), or patches it, with the body, which it takes.  out: (optional)
- * gets the Secret. */
+/* Creates the Secret (name NULL) or patches it.  Takes the body.  *out: (optional) receives the
+ * Secret. */
 static int send(struct reconcile *r, const char *name, cJSON *body, cJSON **out, struct mu_err *err)
 {
 	/* large enough from the start: growing would leave a copy of the key behind */
@@ -44,19 +44,19 @@ static int send(struct reconcile *r, const char *name, cJSON *body, cJSON **out,
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("/api/v1/namespaces/%s/secrets%s%s", r->spec->namespace, name ? "/" : "",
 			 name ? name : "");
-	MU_AUTO(secret_free) cJSON *answer = NULL;
+	MU_AUTO(secret_free) cJSON *response = NULL;
 	int rc = controller_send(r->controller,
 				 &(struct kube_request){.method = name ? "PATCH" : "POST",
 							.path = path,
 							.body = mu_span_of(text)},
-				 &answer, err);
+				 &response, err);
 
 	OPENSSL_cleanse(text, strlen(text));
 	secret_free(body);
 	if (rc < 0)
 		return mu_wrap(err, "secret %s", name ? name : "of the job");
 	if (out)
-		*out = mu_steal(&answer);
+		*out = mu_steal(&response);
 	return 0;
 }
 
@@ -102,13 +102,13 @@ static char *current_ca(const cJSON *secret)
 static int new_certs(struct reconcile *r, struct mu_certs *out, struct mu_err *err)
 {
 	struct controller *c = r->controller;
-	MU_AUTO_FREE char *all = mu_xasprintf("*.%s.%s.svc", r->spec->name, r->spec->namespace);
-	const char *names[] = {all, "localhost", "127.0.0.1"};
-	int64_t from = (int64_t)(r->now - CLOCK_SLACK_S),
-		to = (int64_t)(r->now + c->options.cert_life);
+	MU_AUTO_FREE char *host = mu_xasprintf("*.%s.%s.svc", r->spec->name, r->spec->namespace);
+	const char *names[] = {host, "localhost", "127.0.0.1"};
+	int64_t not_before = (int64_t)(r->now - CLOCK_SLACK_S),
+		not_after = (int64_t)(r->now + c->options.cert_life);
 
-	return (c->io.certs ? c->io.certs : mu_certs_make)(out, names, MU_COUNT(names), from, to,
-							   err);
+	return (c->io.certs ? c->io.certs : mu_certs_make)(out, names, MU_COUNT(names), not_before,
+							   not_after, err);
 }
 
 static void set_issued_at(struct reconcile *r, struct security_status *s, double issued_at)
@@ -173,7 +173,7 @@ static int add_ca(struct reconcile *r, struct security_status *s, struct mu_err 
 	return 0;
 }
 
-/* Phase 2: next.crt becomes the certificate in use.  None: the response to this patch was lost. */
+/* Phase 2: next.crt becomes the certificate in use.  Without it, an earlier patch did that. */
 static int rotate_certificate(struct reconcile *r, struct security_status *s, struct mu_err *err)
 {
 	MU_AUTO(secret_free) cJSON *secret = NULL;

@@ -4,7 +4,7 @@
 
 #include "lib/base/log.h"
 
-/* One reconcile sees a burst of changes.  The deletion of a job comes before that of its
+/* Joins a burst of changes into one reconcile.  Delivers the deletion of a job before that of its
  * dependents, although its watch may pause (kube_client.c). */
 static const double DEPENDENT_EVENT_DELAY_S = 0.1;
 
@@ -31,7 +31,7 @@ void controller_init(struct controller *c, const struct controller_options *opti
 	workqueue_init(&c->queue, now);
 	events_init(&c->events);
 	for (int k = 0; k < KINDS; k++)
-		c->wanted |= kinds[k].on_demand ? 0 : 1U << k;
+		c->wanted_kinds |= kinds[k].on_demand ? 0 : 1U << k;
 	c->reconcile_seconds.bounds = mu_histogram_call_bounds;
 	c->to_running.bounds = c->succeeded_in.bounds = c->failed_in.bounds =
 	    mu_histogram_job_bounds;
@@ -50,7 +50,7 @@ void controller_requeue(struct controller *c, const char *key, int rc, double af
 {
 	if (rc < 0 && !(c->kube && kube_client_stopped(c->kube))) {
 		atomic_fetch_add(&c->reconcile_errors, 1);
-		/* the watches report once that the server is away; each job need not */
+		/* the watches report an unreachable server once, so the jobs do not */
 		if (controller_is_unreachable(rc) || rc == -MU_ABORTED)
 			mu_debug("controller", "%s", err->msg);
 		else
@@ -64,9 +64,9 @@ void controller_requeue(struct controller *c, const char *key, int rc, double af
 	workqueue_done(&c->queue, key);
 }
 
-void controller_want(struct controller *c, enum object_kind kind)
+void controller_watch_kind(struct controller *c, enum object_kind kind)
 {
-	if (!(atomic_fetch_or(&c->wanted, 1U << kind) & 1U << kind))
+	if (!(atomic_fetch_or(&c->wanted_kinds, 1U << kind) & 1U << kind))
 		controller_wake(c);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The controller: watches on one side, writes on the other, job_plan between them.
  *
- * Threads: one for each watch, `workers` that reconcile, one that asks chiefs for their progress,
+ * Threads: one for each watch, `workers` that reconcile, one that polls the progress of chiefs,
  * one for the lease, one each for probes and metrics. Pod groups are watched from the first job on
  * that has one, other kinds always. The store and the queue have a lock each; neither is held
  * across a call.
@@ -52,7 +52,7 @@ struct controller_options {
 /* Asks the controller to stop; may be called in a signal handler. */
 struct controller_stop {
 	_Atomic bool requested;
-	sem_t wake; /* posted, too, when the main thread has something else to do */
+	sem_t wake; /* also posted for other work of the main thread */
 };
 
 struct controller {
@@ -70,7 +70,7 @@ struct controller {
 	_Atomic bool synced;              /* the watches have delivered their lists */
 	_Atomic long long lease_until_ms; /* monotonic */
 	_Atomic unsigned reconciles, reconcile_errors, working;
-	_Atomic unsigned wanted;                     /* bit i: the kind i is to be watched */
+	_Atomic unsigned wanted_kinds;               /* bit i: the kind i is to be watched */
 	struct mu_histogram reconcile_seconds;       /* how long each reconcile took */
 	struct mu_histogram to_running;              /* of jobs, from their start on */
 	struct mu_histogram succeeded_in, failed_in; /* likewise, to their end */
@@ -80,20 +80,20 @@ struct controller {
 void controller_init(struct controller *c, const struct controller_options *options,
 		     double (*now)(void));
 void controller_fini(struct controller *c);
-/* Ends the work on a key after its reconcile: an error is retried with backoff, and the next
- * reconcile is `after` seconds from now at the latest (0: no need). */
+/* Ends the work on a key after its reconcile.  Retries an error with backoff.  The next reconcile
+ * is `after` seconds from now at the latest (0: not needed). */
 void controller_requeue(struct controller *c, const char *key, int rc, double after,
 			const struct mu_err *err);
-/* Has objects of this kind watched from now on. */
-void controller_want(struct controller *c, enum object_kind kind);
+/* Starts to watch objects of this kind. */
+void controller_watch_kind(struct controller *c, enum object_kind kind);
 /* Sends a request to the API server: a write only while leadership lasts, else CANCELLED.  A PATCH
  * is a merge patch. */
 int controller_send(struct controller *c, const struct kube_request *rq, cJSON **out,
 		    struct mu_err *err);
-/* Sends one with this body, which it takes, or NULL. */
+/* Sends a request with this body (or NULL), which it takes. */
 int controller_call(struct controller *c, const char *method, const char *path, cJSON *body,
 		    cJSON **out, struct mu_err *err);
-/* True when the API server was not reached: its answer then says nothing new. */
+/* True for an error that means that the API server did not respond. */
 bool controller_is_unreachable(int rc);
 /* Wakes the main thread, to check for work. */
 void controller_wake(struct controller *c);
@@ -105,9 +105,9 @@ bool leader_may_write(void *controller); /* true while this process holds the Le
 
 /* ---- progress.c ---- */
 void *progress_run(void *controller); /* a thread: polls the tasks of all jobs */
-/* Sends the tasks that have an older epoch than the stored status the members of their cluster
- * (job_plan.membership_update), and gets the progress of the job from its chief, both when due.
- * True when a task has accepted the members. */
+/* When due, sends the members of the cluster (job_plan.membership_update) to the tasks whose epoch
+ * is older than that of the stored status, and gets the progress of the job from its chief. True
+ * when a task has accepted the members. */
 bool progress_poll(struct controller *c, const char *key);
 
 /* ---- task_token.c: bearer tokens of jobs, and the requests to tasks that need them ---- */

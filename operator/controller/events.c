@@ -23,8 +23,8 @@ void events_fini(struct event_recorder *e)
 	pthread_mutex_destroy(&e->lock);
 }
 
-/* True when the event was not posted lately; it counts as posted now.  Two events with one entry
- * cost a repeated event at worst. */
+/* True when the event was not posted recently; records it as posted now.  If two events share an
+ * entry, an event may be repeated. */
 static bool is_new(struct event_recorder *e, uint64_t hash, double now)
 {
 	struct recent_event *recent = &e->recent[hash % MU_COUNT(e->recent)];

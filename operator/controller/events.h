@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Event recorder: Kubernetes events about jobs, of events.k8s.io/v1.
  *
- * Events are best effort: one that the API server does not take is lost.  The conditions of a job
- * say all that matters. */
+ * Events are best effort: an event that the API server rejects is lost.  The conditions of a job
+ * have all the important information. */
 #ifndef MU_OPERATOR_CONTROLLER_EVENTS_H
 #define MU_OPERATOR_CONTROLLER_EVENTS_H
 

@@ -63,6 +63,6 @@ int probe_server_start(struct mu_http_server **out, struct controller *c, int po
 
 	if (mu_http_start("::", port, answer, c, out, &bound_port, NULL) == 0)
 		return 0;
-	/* a machine without IPv6; or the port is taken, which this says */
+	/* a machine without IPv6; if the port is in use, this call reports it */
 	return mu_http_start("0.0.0.0", port, answer, c, out, &bound_port, err);
 }

@@ -4,10 +4,10 @@
  * so a second attempt fits before the 10 s.
  *
  * The lease of another replica has expired when its record has not changed for 15 s of our own
- * monotonic clock; the clocks of two machines are never compared.  A renewal counts from before its
+ * monotonic clock.  Clocks of two machines are never compared.  A renewal counts from before its
  * request was sent.  It carries the resource version of the last one, so the server rejects it when
- * another replica has written since.  may_write is false from 10 s on: a write under way can end
- * before the lease does.  It reads the clock each time, which also holds after a SIGSTOP. */
+ * another replica has written since.  may_write is false from 10 s on: a write in flight can end
+ * before the lease does.  It reads the clock each time, which also works after a SIGSTOP. */
 #include "operator/controller/controller.h"
 
 #include <stdio.h>
@@ -95,55 +95,55 @@ static int write_lease(struct controller *c, cJSON *lease, const char *holder, c
 			 out, err);
 }
 
-/* True if the lease may be taken.  Notes when it changed last, by this process's clock. */
+/* True if the lease may be taken.  Records its last change by the clock of this process. */
 static bool may_be_taken(const struct controller *c, const cJSON *lease,
-			 struct observed_lease *seen)
+			 struct observed_lease *observed)
 {
 	const char *version = text_or_empty(at(lease, "metadata"), "resourceVersion");
 	const cJSON *seconds = at(at(lease, "spec"), "leaseDurationSeconds");
 	double length = cJSON_IsNumber(seconds) ? seconds->valuedouble : LEASE_S;
 
-	if (!*version || strcmp(version, seen->version) != 0) {
-		snprintf(seen->version, sizeof(seen->version), "%s", version);
-		seen->since_ms = mu_clock_ms();
+	if (!*version || strcmp(version, observed->version) != 0) {
+		snprintf(observed->version, sizeof(observed->version), "%s", version);
+		observed->since_ms = mu_clock_ms();
 	}
 	return !*text_or_empty(at(lease, "spec"), "holderIdentity") || is_ours(c, lease) ||
-	       (double)(mu_clock_ms() - seen->since_ms) > length * 1000;
+	       (double)(mu_clock_ms() - observed->since_ms) > length * 1000;
 }
 
-static int take_lease(struct controller *c, struct observed_lease *seen, cJSON *lease,
+static int take_lease(struct controller *c, struct observed_lease *observed, cJSON *lease,
 		      struct mu_err *err)
 {
-	long long began = mu_clock_ms();
-	bool lapsed;
+	long long start = mu_clock_ms();
+	bool had_lapsed;
 	int rc;
 
-	if (atomic_load(&c->released)) { /* what we have just given away is not taken again */
+	if (atomic_load(&c->released)) { /* this process has just released the lease */
 		cJSON_Delete(lease);
 		return mu_fail(err, MU_CANCELLED, "the lease is being handed over");
 	}
-	rc = write_lease(c, lease, c->options.identity, &seen->held, err);
+	rc = write_lease(c, lease, c->options.identity, &observed->held, err);
 	cJSON_Delete(lease);
 	if (rc < 0)
 		return rc;
-	lapsed = atomic_exchange(&c->lease_until_ms, began + RENEW_DEADLINE_MS) < mu_clock_ms();
+	had_lapsed = atomic_exchange(&c->lease_until_ms, start + RENEW_DEADLINE_MS) < mu_clock_ms();
 	if (!atomic_exchange(&c->leading, true)) {
 		mu_info("leader", "%s leads", c->options.identity);
-		lapsed = true;
+		had_lapsed = true;
 	}
-	if (lapsed) /* workers drop the keys that they take without a lease */
+	if (had_lapsed) /* workers drop the keys that they take without a lease */
 		store_requeue_all(&c->store);
 	return 0;
 }
 
 /* 0: this process leads; 1: another one holds the lease; negative: an error. */
-static int try_once(struct controller *c, struct observed_lease *seen, struct mu_err *err)
+static int try_once(struct controller *c, struct observed_lease *observed, struct mu_err *err)
 {
 	cJSON *lease = NULL;
 	int rc;
 
-	if (seen->held) {
-		rc = take_lease(c, seen, mu_steal(&seen->held), err);
+	if (observed->held) {
+		rc = take_lease(c, observed, mu_steal(&observed->held), err);
 		if (rc != -MU_ABORTED && rc != -MU_NOT_FOUND)
 			return rc;
 	}
@@ -154,26 +154,26 @@ static int try_once(struct controller *c, struct observed_lease *seen, struct mu
 				     c->options.lease_namespace);
 	else if (rc < 0)
 		return rc;
-	if (!may_be_taken(c, lease, seen)) {
+	if (!may_be_taken(c, lease, observed)) {
 		atomic_store(&c->leading, false);
 		cJSON_Delete(lease);
 		return 1;
 	}
-	return take_lease(c, seen, lease, err);
+	return take_lease(c, observed, lease, err);
 }
 
 void *leader_run(void *controller)
 {
 	struct controller *c = controller;
-	struct observed_lease seen = {0};
+	struct observed_lease observed = {0};
 	bool failure_logged = false;
 
 	while (!kube_client_stopped(c->kube)) {
-		bool led = atomic_load(&c->leading);
+		bool leads = atomic_load(&c->leading);
 		struct mu_err err = {0};
-		int rc = try_once(c, &seen, &err);
+		int rc = try_once(c, &observed, &err);
 
-		if (led && mu_clock_ms() >= atomic_load(&c->lease_until_ms)) {
+		if (leads && mu_clock_ms() >= atomic_load(&c->lease_until_ms)) {
 			mu_error("leader", "the lease could not be renewed in time: %s",
 				 rc < 0 ? err.msg : "another operator has it");
 			atomic_store(&c->lost, true);
@@ -183,14 +183,14 @@ void *leader_run(void *controller)
 		if (rc < 0 && !failure_logged && rc != -MU_ABORTED && !kube_client_stopped(c->kube))
 			mu_warn("leader", "lease: %s", err.msg);
 		failure_logged = rc < 0;
-		kube_client_sleep(c->kube, rc == 0 ? RENEW_S : led ? RETRY_S : STANDBY_POLL_S);
+		kube_client_sleep(c->kube, rc == 0 ? RENEW_S : leads ? RETRY_S : STANDBY_POLL_S);
 	}
-	cJSON_Delete(seen.held);
+	cJSON_Delete(observed.held);
 	return NULL;
 }
 
-/* A hand-over without a wait: an empty holder is free to take.  A renewal may be under way, and
- * come in between; it is the last one. */
+/* Releases the lease by an empty holder, so that another replica need not wait.  A renewal in
+ * flight may cause a conflict; it is the last one. */
 void leader_release(struct controller *c)
 {
 	int rc = -MU_ABORTED;

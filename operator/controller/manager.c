@@ -70,23 +70,23 @@ void controller_stop_init(struct controller_stop *stop)
 
 bool controller_stop(struct controller_stop *stop)
 {
-	bool before = atomic_exchange(&stop->requested, true);
+	bool was_requested = atomic_exchange(&stop->requested, true);
 
 	sem_post(&stop->wake);
-	return before;
+	return was_requested;
 }
 
-/* Starts a thread; the name shows where the time goes. */
+/* Starts a thread with a name, which profilers show. */
 static int start(struct manager *m, const char *name, void *(*run)(void *), void *arg,
 		 struct mu_err *err)
 {
 	pthread_t *thread = &m->running[m->n_running];
-	char cut[16]; /* the kernel takes no longer ones */
+	char short_name[16]; /* the limit of the kernel */
 
 	if (pthread_create(thread, NULL, run, arg) != 0)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no thread for %s", name);
-	snprintf(cut, sizeof(cut), "%.15s", name);
-	pthread_setname_np(*thread, cut);
+	snprintf(short_name, sizeof(short_name), "%.15s", name);
+	pthread_setname_np(*thread, short_name);
 	m->n_running++;
 	return 0;
 }
@@ -138,7 +138,7 @@ static int read_namespaces(struct manager *m, struct mu_err *err)
 /* Starts one watch of each kind that is wanted and not yet watched, or one for each namespace. */
 static int start_watches(struct manager *m, struct mu_err *err)
 {
-	unsigned wanted = atomic_load(&m->controller.wanted) & ~m->watched;
+	unsigned wanted = atomic_load(&m->controller.wanted_kinds) & ~m->watched;
 
 	for (int k = 0; k < KINDS; k++) {
 		bool of_cluster = kinds[k].of_cluster;
@@ -146,7 +146,7 @@ static int start_watches(struct manager *m, struct mu_err *err)
 		if (!(wanted & 1U << k))
 			continue;
 		if (of_cluster && !m->controller.options.nodes)
-			continue; /* a Role cannot give it; kernels are then trusted */
+			continue; /* a Role cannot grant it; kernels are then not checked */
 		if (!m->n_namespaces || of_cluster)
 			MU_RETURN_IF_ERROR(add_watch(m, k, NULL, err));
 		for (unsigned i = 0; i < m->n_namespaces && !of_cluster; i++)
@@ -169,8 +169,8 @@ static bool is_unavailable(const struct manager *m, const char *namespace)
 	return false;
 }
 
-/* True when all lists were delivered, those of one namespace at least.  Nodes are waited for a
- * little: with labels the first choice is the right one. */
+/* True when the lists of all available namespaces, at least one, were delivered.  Waits for nodes
+ * until their list fails: the first choice of kernels needs their labels. */
 static bool is_synced(const struct manager *m)
 {
 	bool any = false;
@@ -236,11 +236,11 @@ static int wait_for_stop(struct manager *m, struct mu_err *err)
 static void stop_threads(struct manager *m)
 {
 	struct controller *c = &m->controller;
-	double until = mu_clock() + WORKERS_GRACE_S;
+	double deadline = mu_clock() + WORKERS_GRACE_S;
 
 	workqueue_stop(&c->queue);
-	while (atomic_load(&c->working) && mu_clock() < until)
-		kube_client_sleep(c->kube, POLL_S); /* the rest is cut off below */
+	while (atomic_load(&c->working) && mu_clock() < deadline)
+		kube_client_sleep(c->kube, POLL_S); /* kube_client_stop ends the others */
 	leader_release(c);
 	kube_client_stop(c->kube);
 	for (unsigned i = 0; i < m->n_running; i++)

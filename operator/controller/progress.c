@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the chief of each running job for its progress: GET /status on its HTTP port. Sends the
- * tasks of a job whose members have changed the current members: POST /cluster.
+/* Gets the progress of each running job from its chief: GET /status on its HTTP port. When the
+ * members of a job have changed, sends them to its tasks: POST /cluster.
  *
  * One thread sends one request at a time, with a limit of one second; with many jobs a round takes
  * longer. A chief that ends may leave its final report in its container's termination message
@@ -75,14 +75,14 @@ static bool has_older_epoch(const struct snapshot *snapshot, unsigned i, double 
 	       task_runs(snapshot, i) && is_due(&snapshot->pods[i].task.members_backoff, now);
 }
 
-/* A task answers 200 once it has taken up that epoch, or a later one. */
+/* A task answers 200 once it has that epoch or a later one. */
 static bool update_members(struct controller *c, const struct snapshot *snapshot, double now)
 {
 	static const struct plan_options options = {.image = "", .creates_max = 1};
 	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
 	int epoch = snapshot->job->status.epoch;
 	unsigned failures = 0;
-	bool any = false;
+	bool is_accepted = false;
 
 	for (unsigned i = 0; snapshot->job->spec && i < snapshot->observed.n_pods; i++) {
 		const struct pod *task = snapshot->pods[i].pod;
@@ -100,12 +100,12 @@ static bool update_members(struct controller *c, const struct snapshot *snapshot
 			break;
 		ok = c->io.post(c->io.user, task, "cluster", plan->membership_update, NULL) == 0;
 		record_answer(&c->store, task, epoch, ok, now);
-		any = any || ok;
+		is_accepted = is_accepted || ok;
 		failures += !ok;
 	}
-	if (any)
+	if (is_accepted)
 		workqueue_add(&c->queue, snapshot->key);
-	return any;
+	return is_accepted;
 }
 
 bool progress_poll(struct controller *c, const char *key)

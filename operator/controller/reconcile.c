@@ -3,7 +3,7 @@
 #include "operator/controller/reconcile.h"
 
 /* Reads the job from the API server, after a conflict and before our first write: another operator
- * may have written what our watch has not delivered yet. */
+ * may have made changes that our watch has not delivered yet. */
 static int refresh_job(struct reconcile *r, struct mu_err *err)
 {
 	struct controller *c = r->controller;
@@ -47,13 +47,13 @@ static struct job_plan *make_plan(struct reconcile *r)
 }
 
 /* Plans, creates, updates the status, deletes.  The status comes before the deletes: it is the only
- * record of why a pod was deleted.  A step that returns 1 ends the reconcile; the next one goes on.
- */
+ * record of why a pod was deleted.  A step that returns 1 ends the reconcile; the next reconcile
+ * continues. */
 int reconcile(struct controller *c, const char *key, double *requeue_after, struct mu_err *err)
 {
 	struct snapshot snapshot = {0};
 	struct reconcile r = {.controller = c, .snapshot = &snapshot, .now = c->io.now(c->io.user)};
-	double began = c->queue.now();
+	double start = c->queue.now();
 	int rc = 0;
 
 	if (!c->io.may_write(c->io.user))
@@ -83,7 +83,7 @@ int reconcile(struct controller *c, const char *key, double *requeue_after, stru
 	job_plan_free(r.plan);
 	snapshot_fini(&snapshot);
 	*requeue_after = r.requeue_after;
-	mu_histogram_add(&c->reconcile_seconds, c->queue.now() - began);
+	mu_histogram_add(&c->reconcile_seconds, c->queue.now() - start);
 	atomic_fetch_add(&c->reconciles, 1);
 	return rc < 0 ? mu_wrap(err, "job %s", key) : 0;
 }

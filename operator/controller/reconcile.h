@@ -26,7 +26,7 @@ static inline void requeue_at(struct reconcile *r, double when)
 	if (when > 0 && (r->requeue_after <= 0 || left < r->requeue_after))
 		r->requeue_after = left;
 }
-#define REJECTED_RETRY_S      30   /* no watch event says when a retry would succeed */
+#define REJECTED_RETRY_S      30   /* no watch event reports that a retry would succeed */
 #define BEING_DELETED_RETRY_S 2    /* an object of an earlier job has the same name */
 #define REQUEUE_SOON_S        0.03 /* after changes by the operator, which have no watch event */
 /* Reconciles the job with this key.  Returns 0 with *requeue_after in seconds (0: no need), or an
@@ -51,7 +51,7 @@ char *apply_path(const struct reconcile *r, enum object_kind kind, const char *n
 /* Writes the status of the plan when it differs from the stored one, and records its transitions.
  * Unless at_once, the rate limit may delay the write to a later reconcile. */
 int status_update(struct reconcile *r, bool at_once, struct mu_err *err);
-/* Reports a spec that the schema let through and that cannot be used. */
+/* Reports a spec that the schema accepts and that cannot be used. */
 int status_report_invalid(struct reconcile *r, struct mu_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a planned pod to the pod object.
+/* Converts a planned pod to the pod object.
  *
  * The user's template is the base. Name, labels, owner, command and addresses are set over it;
  * everything else is filled in only where the template has no value. The filled-in values satisfy
@@ -41,7 +41,7 @@ static cJSON *start_object(const char *version, const char *kind, const char *na
 }
 
 /* Kubernetes expands $(NAME) in these values; here such text is literal. */
-static cJSON *literal(const char *value)
+static cJSON *escape_literal(const char *value)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -59,7 +59,7 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
 
 	for (const char *const *a = pod->argv; a && *a; a++)
 		cJSON_AddItemToArray(command, pod->role == ROLE_COMMAND ? cJSON_CreateString(*a)
-									: literal(*a));
+									: escape_literal(*a));
 	if (cJSON_GetArraySize(command)) {
 		cJSON_DeleteItemFromObjectCaseSensitive(container, "command");
 		cJSON_DeleteItemFromObjectCaseSensitive(container, "args");
@@ -73,7 +73,7 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
 		if (item_with(env, "name", pod->env[i].name))
 			continue;
 		e = mu_json_pack("{'name': %s}", pod->env[i].name);
-		cJSON_AddItemToObject(e, "value", literal(pod->env[i].value));
+		cJSON_AddItemToObject(e, "value", escape_literal(pod->env[i].value));
 		append(env, e);
 	}
 }
@@ -84,8 +84,8 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
  * There is no liveness probe, because a slow task must not be restarted. */
 #define PROBE_TIMING "'periodSeconds': 2, 'timeoutSeconds': 5, 'failureThreshold': 1"
 
-/* A server answers /readyz; of a user's own program we only know the port that peers will call. A
- * program outside the cluster, an evaluator, has none. */
+/* A server answers /readyz. For a user's program only the port for its peers is known. A program
+ * outside the cluster (an evaluator) has no port. */
 static cJSON *probe_of(const struct plan_pod *pod)
 {
 	if (pod->role == ROLE_COMMAND)
@@ -97,20 +97,20 @@ static cJSON *probe_of(const struct plan_pod *pod)
 static void set_resources(cJSON *container, const struct plan_pod *pod)
 {
 	cJSON *resources = mu_json_object_in(container, "resources");
-	const struct mu_doc_node *given = pod->spec ? pod->spec->resources : NULL;
-	static const char *const halves[] = {"requests", "limits"};
+	const struct mu_doc_node *task_resources = pod->spec ? pod->spec->resources : NULL;
+	static const char *const sections[] = {"requests", "limits"};
 
-	for (unsigned i = 0; i < MU_COUNT(halves); i++) {
-		mu_doc_each(mu_doc_key(given, halves[i]), n)
+	for (unsigned i = 0; i < MU_COUNT(sections); i++) {
+		mu_doc_each(mu_doc_key(task_resources, sections[i]), n)
 		{
-			cJSON *half = mu_json_object_in(resources, halves[i]);
+			cJSON *section = mu_json_object_in(resources, sections[i]);
 
-			if (!at(half, n->key))
-				cJSON_AddItemToObject(half, n->key, mu_json_from_doc(n));
+			if (!at(section, n->key))
+				cJSON_AddItemToObject(section, n->key, mu_json_from_doc(n));
 		}
 		if (!pod->kernels.gpu) /* it must not hold a GPU */
 			cJSON_DeleteItemFromObjectCaseSensitive(
-			    cJSON_GetObjectItemCaseSensitive(resources, halves[i]), GPU_RESOURCE);
+			    cJSON_GetObjectItemCaseSensitive(resources, sections[i]), GPU_RESOURCE);
 	}
 	if (pod->kernels.gpu)
 		mu_json_fill(mu_json_object_in(resources, "limits"),
@@ -133,7 +133,7 @@ static void add_volume(cJSON *spec, cJSON *container, const char *name, const ch
 
 	for (const cJSON *mount = mounts->child; mount; mount = mount->next)
 		if (is_same_path(text_or_empty(mount, "mountPath"), path))
-			return; /* the template brings its own */
+			return; /* the template has a mount at this path */
 	if (!item_with(volumes, "name", name))
 		append(
 		    volumes,
@@ -204,7 +204,7 @@ static cJSON *main_container(cJSON *spec)
 	return first;
 }
 
-/* Makes the pod a member of its gang, which TensorBoard is not:
+/* Adds the pod to its gang. TensorBoard is not a member:
  *
  *	volcano             PodGroup + annotation scheduling.k8s.io/group-name
  *	scheduler-plugins   PodGroup + label scheduling.x-k8s.io/pod-group
@@ -271,7 +271,7 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	mu_json_fill(s, mu_json_pack("{'automountServiceAccountToken': false,"
 				     " 'enableServiceLinks': false,"
 				     " 'terminationGracePeriodSeconds': 30}"));
-	/* as process 1 a program that does not ask for SIGTERM would not get it */
+	/* process 1 would not receive SIGTERM unless the program handles it */
 	if (pod->role == ROLE_COMMAND || pod->role == ROLE_TENSORBOARD)
 		mu_json_fill(s, mu_json_pack("{'shareProcessNamespace': true}"));
 	main = main_container(s);

@@ -9,14 +9,14 @@
 /* The pod borrows strings from the spec. */
 cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod);
 cJSON *render_service(const struct job_spec *spec);
-/* TensorBoard's own name and port; it is found through this one. */
+/* The Service through which users reach TensorBoard. */
 cJSON *render_tensorboard_service(const struct job_spec *spec, const struct plan_pod *pod);
 /* Without its data. */
 cJSON *render_secret(const struct job_spec *spec, const char *name);
 /* operator_ns: of the operator, which may reach the status port; status_from: (optional) more
  * namespaces that may, "a,b". */
 cJSON *render_policy(const struct job_spec *spec, const char *operator_ns, const char *status_from);
-/* The gang scheduler's group of so many pods. */
+/* The PodGroup of the gang scheduler. */
 cJSON *render_group(const struct job_spec *spec, int members);
 
 #endif

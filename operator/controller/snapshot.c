@@ -2,16 +2,16 @@
 /* Takes a snapshot of a job out of the store, by reference. */
 #include "operator/controller/store.h"
 
-/* Drops objects whose create no watch has confirmed in time. */
+/* Removes objects whose creation no watch event has confirmed in time. */
 static void expire_expectations(struct store *c, struct stored_job *job, double now)
 {
 	struct stored_object *next;
 
 	for (struct stored_object *s = job->objects; s; s = next) {
-		double until = s->expected.created_until;
+		double deadline = s->expected.created_until;
 
 		next = s->next;
-		if (until > 0 && now > until)
+		if (deadline > 0 && now > deadline)
 			store_remove(c, s->object->kind, s->object->uid);
 	}
 }
@@ -29,7 +29,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct stored_obje
 	o->kernels = from->task.kernels[0] ? s->pods[i].task.kernels : NULL;
 }
 
-/* Takes the objects of the job; pods in the order in which they came. */
+/* Adds the objects of the job, pods in the order of their arrival. */
 static void observe_objects(struct snapshot *out, const struct stored_job *job)
 {
 	struct observed_job *o = &out->observed;
@@ -42,11 +42,11 @@ static void observe_objects(struct snapshot *out, const struct stored_job *job)
 	i = o->n_pods;
 	for (struct stored_object *s = job->objects; s; s = s->next) {
 		enum object_kind kind = s->object->kind;
-		double until = s->expected.created_until;
+		double deadline = s->expected.created_until;
 
-		if (until > 0 &&
-		    (out->expectations_expire_at <= 0 || until < out->expectations_expire_at))
-			out->expectations_expire_at = until;
+		if (deadline > 0 &&
+		    (out->expectations_expire_at <= 0 || deadline < out->expectations_expire_at))
+			out->expectations_expire_at = deadline;
 		if (kind == KIND_POD)
 			observe_pod(out, --i, s);
 		else if (kind != KIND_JOB && !out->owned[kind] &&
@@ -148,7 +148,7 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 	o->progress = job->progress;
 	o->last_progress = job->progress_changed_at;
 	o->polled_at = job->polled_at;
-	if (c->nodes_listed) /* a node of a later page would count as taken out of the cluster */
+	if (c->nodes_listed) /* else a node of a later page would count as removed */
 		observe_nodes(out, &c->objects[KIND_NODE]);
 	pthread_mutex_unlock(&c->lock);
 	o->service = out->owned[KIND_SERVICE] != NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The status write of a reconcile: a JSON merge patch of what differs, with the job's UID and
+/* The status write of a reconcile: a JSON merge patch of the changed fields, with the job's UID and
  * version as preconditions.  So a new job of the same name is never written to, and a stale copy
  * never overwrites a newer status. */
 #include "operator/controller/reconcile.h"
@@ -10,11 +10,11 @@
 
 enum { STATUS_MIN_INTERVAL_S = 5, FIRST_STATUS_DELAY_S = 3 };
 
-/* Writes the difference to the stored status, which it takes; NULL: there is none. */
+/* Writes the difference to the stored status (NULL: none).  Takes `change`. */
 static int patch_status(struct reconcile *r, cJSON *change, struct mu_err *err)
 {
 	const struct job *job = r->snapshot->job;
-	cJSON *patch, *answer = NULL;
+	cJSON *patch, *response = NULL;
 	MU_AUTO_FREE char *object = apply_path(r, KIND_JOB, job->meta.name);
 	MU_AUTO_FREE char *path = mu_xasprintf("%s/status", object);
 	struct controller *c = r->controller;
@@ -25,27 +25,27 @@ static int patch_status(struct reconcile *r, cJSON *change, struct mu_err *err)
 	patch = mu_json_pack("{'metadata': {'uid': %s, 'resourceVersion': %s}}", job->meta.uid,
 			     job->resource_version);
 	cJSON_AddItemToObject(patch, "status", change);
-	rc = controller_call(c, "PATCH", path, patch, &answer, err);
+	rc = controller_call(c, "PATCH", path, patch, &response, err);
 	r->job_is_stale = rc == -MU_ABORTED;
 	if (rc < 0)
 		return mu_wrap(err, "update status");
-	store_update_job(&c->store, answer, r->now);
-	cJSON_Delete(answer);
+	store_update_job(&c->store, response, r->now);
+	cJSON_Delete(response);
 	return 0;
 }
 
 /* Records an event for each condition that became True. */
-static void record_condition_events(struct reconcile *r, const struct job_status *was,
-				    const struct job_status *is)
+static void record_condition_events(struct reconcile *r, const struct job_status *before,
+				    const struct job_status *after)
 {
-	bool new_phase = was->phase != is->phase;
+	bool new_phase = before->phase != after->phase;
 
 	if (new_phase)
 		mu_info("controller", "%s: %s -> %s", r->snapshot->key,
-			was->phase == JOB_NEW ? "New" : job_phase_names[was->phase],
-			job_phase_names[is->phase]);
+			before->phase == JOB_NEW ? "New" : job_phase_names[before->phase],
+			job_phase_names[after->phase]);
 	for (int i = 0; i < JOB_CONDITIONS; i++) {
-		const struct condition *c = &is->conditions[i], *old = &was->conditions[i];
+		const struct condition *c = &after->conditions[i], *old = &before->conditions[i];
 		const struct condition_kind *k = &condition_kinds[i];
 
 		if (k->event == EVENT_NEVER || (k->event == EVENT_WITH_PHASE && !new_phase) ||
@@ -58,16 +58,16 @@ static void record_condition_events(struct reconcile *r, const struct job_status
 }
 
 /* Observes how long the job took to run, and to end. */
-static void count_times(struct reconcile *r, const struct job_status *was,
-			const struct job_status *is)
+static void count_times(struct reconcile *r, const struct job_status *before,
+			const struct job_status *after)
 {
 	struct controller *c = r->controller;
 
-	if (is->phase == JOB_RUNNING && was->phase <= JOB_PENDING && !was->restarts)
-		mu_histogram_add(&c->to_running, r->now - is->start_time);
-	if (is->phase >= JOB_SUCCEEDED && was->phase < JOB_SUCCEEDED && is->start_time > 0)
-		mu_histogram_add(is->phase == JOB_SUCCEEDED ? &c->succeeded_in : &c->failed_in,
-				 is->completion_time - is->start_time);
+	if (after->phase == JOB_RUNNING && before->phase <= JOB_PENDING && !before->restarts)
+		mu_histogram_add(&c->to_running, r->now - after->start_time);
+	if (after->phase >= JOB_SUCCEEDED && before->phase < JOB_SUCCEEDED && after->start_time > 0)
+		mu_histogram_add(after->phase == JOB_SUCCEEDED ? &c->succeeded_in : &c->failed_in,
+				 after->completion_time - after->start_time);
 }
 
 /* True when the status has to be written before the action: it records why a pod is gone.  The pods
@@ -108,8 +108,8 @@ static double status_delay(const struct reconcile *r)
 
 int status_update(struct reconcile *r, bool at_once, struct mu_err *err)
 {
-	const struct job_status *was = &r->snapshot->job->status, *is = &r->plan->status;
-	cJSON *change = job_status_patch(was, is);
+	const struct job_status *before = &r->snapshot->job->status, *after = &r->plan->status;
+	cJSON *change = job_status_patch(before, after);
 	double delay = change && !at_once ? status_delay(r) : 0;
 
 	if (delay > 0) {
@@ -118,9 +118,9 @@ int status_update(struct reconcile *r, bool at_once, struct mu_err *err)
 		return 0;
 	}
 	MU_RETURN_IF_ERROR(patch_status(r, change, err));
-	record_condition_events(r, was, is);
-	if (is->phase != was->phase)
-		count_times(r, was, is);
+	record_condition_events(r, before, after);
+	if (after->phase != before->phase)
+		count_times(r, before, after);
 	return 0;
 }
 
@@ -128,16 +128,16 @@ int status_report_invalid(struct reconcile *r, struct mu_err *err)
 {
 	const struct job *job = r->snapshot->job;
 	const struct condition *trouble;
-	struct job_status wanted;
+	struct job_status new_status;
 	int rc;
 
-	job_status_copy(&wanted, &job->status);
-	job_status_set_invalid(&wanted, job->generation, job->spec_error, r->now);
+	job_status_copy(&new_status, &job->status);
+	job_status_set_invalid(&new_status, job->generation, job->spec_error, r->now);
 	trouble = job_status_trouble(&job->status);
-	rc = patch_status(r, job_status_patch(&job->status, &wanted), err);
-	if (rc == 0 && wanted.completion_time <= 0 &&
-	    (!trouble || strcmp(trouble->message, job_status_trouble(&wanted)->message) != 0))
+	rc = patch_status(r, job_status_patch(&job->status, &new_status), err);
+	if (rc == 0 && new_status.completion_time <= 0 &&
+	    (!trouble || strcmp(trouble->message, job_status_trouble(&new_status)->message) != 0))
 		event_record(r, true, PLAN_INVALID_SPEC, "%s", job->spec_error);
-	job_status_fini(&wanted);
+	job_status_fini(&new_status);
 	return rc;
 }

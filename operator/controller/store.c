@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The watch handlers of the store, one set for all kinds: operator/api/object.h.
  *
- * A relist marks all objects unseen, marks those that the list holds, and drops the others at its
- * end: so a deletion that no watch delivered is found. */
+ * A relist marks all objects as unseen and the listed objects as seen, then removes the others.  So
+ * it finds deletions that no watch delivered. */
 #include "operator/controller/store.h"
 
 #include <stdatomic.h>
@@ -62,7 +62,7 @@ struct stored_object *store_next_pod(const struct stored_job *job, const struct 
 	return next;
 }
 
-/* The job of these objects is gone, or not known any more. */
+/* Clears the job of these objects, because it was deleted. */
 static void drop_job(struct store *c, struct stored_job *job)
 {
 	MU_AUTO_FREE char *key = key_of(&job->job->meta);
@@ -94,7 +94,7 @@ void store_remove(struct store *c, enum object_kind kind, const char *uid)
 	free(owner);
 }
 
-/* A new entry for the object, which it takes. */
+/* Adds an entry for the object.  Takes the object. */
 static struct stored_object *add(struct store *c, struct object *object)
 {
 	struct stored_object *s = MU_NEW(struct stored_object);
@@ -112,7 +112,7 @@ static struct stored_object *add(struct store *c, struct object *object)
 	return s;
 }
 
-/* The job is found by its key from now on, and no other of that name is. */
+/* Makes the job available by its key, and removes an older job of that name. */
 static void set_job(struct store *c, struct stored_object *s)
 {
 	MU_AUTO_FREE char *key = key_of(s->object);
@@ -123,7 +123,7 @@ static void set_job(struct store *c, struct stored_object *s)
 		store_remove(c, KIND_JOB, other->uid);
 }
 
-/* Stores an object.  NULL when the stored one is as new, or says the same. */
+/* Stores an object.  Returns NULL if the stored object is as new or equal. */
 static struct stored_object *put(struct store *c, enum object_kind kind, const cJSON *json)
 {
 	struct stored_object *s = mu_map_get(&c->objects[kind], object_uid(json));
@@ -148,7 +148,7 @@ static struct stored_object *put(struct store *c, enum object_kind kind, const c
 	return changed ? s : NULL;
 }
 
-/* Notes for notify() whom the change of an object concerns; the lock is held. */
+/* Returns the key for notify(): of the job that the change concerns.  The lock is held. */
 static char *note_change(const struct stored_object *s)
 {
 	if (s->object->kind == KIND_NODE)
@@ -156,7 +156,7 @@ static char *note_change(const struct stored_object *s)
 	return s->owner->job ? key_of(&s->owner->job->meta) : NULL;
 }
 
-/* Reports a change and frees the key: "" of all jobs, NULL of none. */
+/* Reports a change and frees the key. "" stands for all jobs, NULL for none. */
 static void notify(struct store *c, char *key, enum object_kind kind)
 {
 	if (key && !*key)
@@ -235,15 +235,15 @@ void store_list_ends(void *watch)
 {
 	const struct store_watch *w = watch;
 	struct store *c = w->store;
-	struct mu_map *all = &c->objects[w->kind];
+	struct mu_map *objects = &c->objects[w->kind];
 	char **uids, **keys;
 	unsigned n = 0;
 
 	pthread_mutex_lock(&c->lock);
 	c->nodes_listed = c->nodes_listed || w->kind == KIND_NODE;
-	uids = MU_NEW_ARRAY(char *, all->count + 1);
-	keys = MU_NEW_ARRAY(char *, all->count + 1);
-	mu_map_each (all, m) {
+	uids = MU_NEW_ARRAY(char *, objects->count + 1);
+	keys = MU_NEW_ARRAY(char *, objects->count + 1);
+	mu_map_each (objects, m) {
 		const struct stored_object *s = m->value;
 		if (s->seen || !is_in(s->object, w->namespace) || s->expected.created_until > 0)
 			continue;

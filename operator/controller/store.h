@@ -2,10 +2,10 @@
 /* The informer store: typed objects of all kinds, by kind and UID, by the UID of their controller,
  * and jobs by "namespace/name".
  *
- * Watches fill it; workers take snapshots of one job.  The answers to our own writes go into it
- * too, so that the next reconcile does not repeat the write: struct expectation.
+ * Watches fill it; workers take snapshots of one job.  It also stores the responses to our writes,
+ * so that the next reconcile does not repeat the write: struct expectation.
  *
- * Nothing in the store is a decision.  All of it may be lost: the lists, the tasks and the answers
+ * The store contains no decisions.  All of it may be lost: the lists, the tasks and the responses
  * to repeated writes restore it. */
 #ifndef MU_OPERATOR_CONTROLLER_STORE_H
 #define MU_OPERATOR_CONTROLLER_STORE_H
@@ -27,7 +27,7 @@ struct poll_backoff {
 
 /* Facts about a pod's task that only this operator has. */
 struct task_state {
-	double finish_requested_at;          /* when we asked its server to end; 0: never */
+	double finish_requested_at;          /* time of our finish request; 0: none */
 	struct poll_backoff status_backoff;  /* of GET /status */
 	struct poll_backoff members_backoff; /* of the current POST /cluster */
 	int epoch;                           /* that its task has confirmed; 0 */
@@ -63,7 +63,7 @@ struct stored_job {
 	double polled_at;         /* the chief, which answered or is not ready; 0: never */
 	double first_observed_at; /* by this process */
 	double last_status_write; /* by this process; 0: none yet */
-	bool verified; /* the object is no older than our term: it answered a call of ours */
+	bool verified; /* not stale: the object is a response to a request of this leader */
 };
 
 struct store {
@@ -109,13 +109,13 @@ void store_object_seen(void *watch, const cJSON *json);
 void store_object_gone(void *watch, const cJSON *json);
 void store_list_ends(void *watch);
 
-/* The answer to a create, or an object of ours that was found instead: expected until the watch
- * shows it.  False: it is none of a job, since it lacks our labels. */
+/* Stores the response to a create, or our existing object, as expected until the watch shows it.
+ * False: the object is not of a job, since it lacks our labels. */
 bool store_expect(struct store *c, enum object_kind kind, const cJSON *json, double now);
-/* The answer to a read of a job, or to a write of its status at this time (0: a read): stored when
- * it is newer than what the watch brought. */
+/* Stores the response to a read of a job, or to a write of its status at this time (0: a read), if
+ * it is newer than the stored object. */
 void store_update_job(struct store *c, const cJSON *json, double written);
-/* The API server has accepted the deletion of a pod; at_once: the pod is gone. */
+/* The API server has accepted the deletion of a pod; at_once: the pod is deleted. */
 void store_deleted(struct store *c, const char *pod_uid, bool at_once);
 void store_finish_requested(struct store *c, const char *pod_uid, double now);
 
@@ -124,12 +124,12 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 void snapshot_fini(struct snapshot *s);
 /* True when the task of the pod at this position answers requests, as far as is known. */
 bool task_runs(const struct snapshot *s, unsigned i);
-/* The position of the pod that decides the result of the job (chief 0 or worker 0), among those
- * with a final report, or else among those that run; -1: none. */
+/* The position of the pod of chief 0 or worker 0, which decides the result of the job; -1: none.
+ * with_report: the pod has a final report; else the pod runs. */
 int snapshot_chief(const struct snapshot *s, bool with_report);
 /* ended: also of jobs that have ended. */
 void store_each_key(struct store *c, bool ended, void (*fn)(void *arg, const char *key), void *arg);
-/* Has all jobs reported as changed. */
+/* Reports a change of every job. */
 void store_requeue_all(struct store *c);
 
 /* ---- for the files of the store; the lock is held ---- */
@@ -139,8 +139,8 @@ void store_remove(struct store *c, enum object_kind kind, const char *uid);
 /* The first pod of the job, or the next one; NULL: there is none. */
 struct stored_object *store_next_pod(const struct stored_job *job, const struct stored_object *s);
 
-/* The answer of a task: true when the progress of its job, or its kernels (or NULL), are others
- * than the last. */
+/* Stores the response of a task: the progress of its job, and its kernels (or NULL).  True if one
+ * of them has changed. */
 bool store_set_progress(struct store *c, const char *key, const char *pod_uid,
 			const struct progress_report *report, const char *kernels, double now);
 void store_metrics(struct store *c, struct mu_buf *out);

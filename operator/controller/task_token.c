@@ -2,8 +2,8 @@
 /* Every replica of the operator derives the same tokens from one key, also after a restart.  The
  * key is in a Secret that the operator's pod mounts, so the operator needs no right to read
  * Secrets.  The chart creates the Secret.  Without the chart the operator creates it once and keeps
- * the key in memory; of several replicas the first to create it wins, and the others end with an
- * error and read the file after their restart. */
+ * the key in memory.  If several replicas start, one creates it.  The others end with an error and
+ * read the file after their restart. */
 #include "operator/controller/controller.h"
 
 #include <errno.h>
@@ -126,14 +126,14 @@ int task_post(void *controller, const struct pod *task, const char *page, const 
 	struct controller *c = controller;
 	const char *job_uid = task->meta.owner;
 	char url[128], token[MU_TOKEN_SIZE] = "";
-	struct mu_span sent = mu_span_of(body);
+	struct mu_span request_body = mu_span_of(body);
 	struct mu_err why = {0};
-	MU_AUTO_BUF ignored = {0};
+	MU_AUTO_BUF response = {0};
 	int rc;
 
 	task_url(task, page, url, sizeof(url));
 	derive(c, job_uid, token, NULL);
-	rc = kube_fetch(c->kube, url, token, &sent, &ignored, &why);
+	rc = kube_fetch(c->kube, url, token, &request_body, &response, &why);
 	OPENSSL_cleanse(token, sizeof(token));
 	if (rc == -MU_UNAUTHENTICATED)
 		mu_warn("operator",

@@ -20,19 +20,19 @@ static void remove_delayed(struct workqueue *q, struct work_item *item)
 
 static void insert_delayed(struct workqueue *q, struct work_item *item, double due)
 {
-	struct work_item *later;
+	struct work_item *next;
 
 	if (item->due > 0 && item->due <= due)
 		return;
 	remove_delayed(q, item);
 	item->due = due;
 	/* most items are delayed by the same time, and come last */
-	later = TAILQ_LAST(&q->delayed, work_items);
-	later = later && later->due <= due ? NULL : TAILQ_FIRST(&q->delayed);
-	while (later && later->due <= due)
-		later = TAILQ_NEXT(later, at);
-	if (later)
-		TAILQ_INSERT_BEFORE(later, item, at);
+	next = TAILQ_LAST(&q->delayed, work_items);
+	next = next && next->due <= due ? NULL : TAILQ_FIRST(&q->delayed);
+	while (next && next->due <= due)
+		next = TAILQ_NEXT(next, at);
+	if (next)
+		TAILQ_INSERT_BEFORE(next, item, at);
 	else
 		TAILQ_INSERT_TAIL(&q->delayed, item, at);
 }

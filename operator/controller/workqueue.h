@@ -2,9 +2,9 @@
 /* Work queue of job keys: de-duplicating, delaying, with exponential backoff per key.
  *
  * Two workers never hold the same key: a key that is added while a worker holds it is handed out
- * again after workqueue_done.  workqueue_add_after delays a key by a given time;
- * workqueue_add_rate_limited delays it after a failure, by 5 ms that double up to 60 s with each
- * failure until workqueue_forget. workqueue_add overtakes both delays. */
+ * again after workqueue_done.  workqueue_add_after delays a key by a given time.
+ * workqueue_add_rate_limited delays it after a failure: by 5 ms, doubled for each failure up to
+ * 60 s, until workqueue_forget. workqueue_add cancels both delays. */
 #ifndef MU_OPERATOR_CONTROLLER_WORKQUEUE_H
 #define MU_OPERATOR_CONTROLLER_WORKQUEUE_H
 
@@ -31,7 +31,7 @@ struct workqueue {
 	TAILQ_HEAD(work_items, work_item) ready, delayed; /* delayed: by due */
 	unsigned depth, retries, adds;
 	bool stopped;
-	struct mu_histogram waited; /* from ready to taken */
+	struct mu_histogram waited; /* from ready to workqueue_get */
 	double (*now)(void);        /* monotonic seconds */
 };
 
