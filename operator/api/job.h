@@ -13,7 +13,7 @@ struct job {
 	bool deleting;
 	bool is_foreign;       /* another controller runs it (spec.managedBy) */
 	struct job_spec *spec; /* NULL: it is invalid */
-	char *spec_error;      /* why */
+	char *spec_error;      /* the reason */
 	struct job_status status;
 };
 

@@ -205,10 +205,10 @@ enum { ENV_STRING_MAX = 128 << 10 };
 /* The size of TF_CONFIG, which has "NAME-TASK-INDEX.NAME.NAMESPACE.svc:PORT" for each task. */
 static size_t tf_config_size(const struct job_spec *s)
 {
-	static const char around[] =
+	static const char fixed_part[] =
 	    "TF_CONFIG={\"cluster\":{},\"task\":{\"type\":\"evaluator\",\"index\":1000}}";
 	size_t host = 2 * strlen(s->name) + strlen(s->namespace) + strlen("\"--999..svc:22222\",");
-	size_t n = sizeof(around);
+	size_t n = sizeof(fixed_part);
 
 	for (unsigned i = 0; i < s->n_tasks; i++) {
 		const struct task_spec *t = &s->tasks[i];

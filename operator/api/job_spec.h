@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A DistributedTrainingJob, read from its manifest: defaults filled in, everything checked.
+/* A DistributedTrainingJob, read from its manifest, with default values, after all checks.
  *
- * With those of cli/validate.c, the checks equal the schema and CEL rules of the CRD. `muster
- * validate` and `muster run` reject what the API server rejects, with file, line and path:
+ * Together with cli/validate.c, the checks equal the schema and CEL rules of the CRD. `muster
+ * validate` and `muster run` reject the same jobs as the API server, with file, line and path:
  * "job.yaml:12: spec.tasks.ps.replicas: must be between 0 and 1000, got -1".
  *
- * A job_spec owns the document it was read from: its strings point into it. */
+ * A job_spec owns its document: its strings point into it. */
 #ifndef MU_OPERATOR_API_JOB_SPEC_H
 #define MU_OPERATOR_API_JOB_SPEC_H
 

@@ -13,7 +13,7 @@ enum job_phase {
 	JOB_RUNNING,
 	JOB_RESTARTING,
 	JOB_SUSPENDED,
-	JOB_SUCCEEDED, /* this and the next one are ends */
+	JOB_SUCCEEDED, /* this phase and the next one are final */
 	JOB_FAILED,
 };
 extern const char *const job_phase_names[];
@@ -57,7 +57,7 @@ enum condition_type {
 	COND_KERNELS,         /* "KernelsMissing": a task cannot use the GPU or its kernels */
 	COND_REJECTED,        /* "PodsRejected": the API server rejects an object of the job */
 	COND_WORKERS_AWAITED, /* "WorkersAwaited": no departure pod could deregister a worker */
-	COND_STEP_RESET,      /* "StepReset": parameters were lost, and the step went back */
+	COND_STEP_RESET,      /* "StepReset": parameters were lost, and the step fell */
 	JOB_CONDITIONS
 };
 /* A row per condition.  The event is recorded when the condition becomes True. */
@@ -82,7 +82,7 @@ struct condition {
 void condition_set(struct condition *c, bool status, double now, const char *reason,
 		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* The certificates of the job, without themselves. */
+/* The state of the certificates of the job. */
 enum { PLAN_CERT_LIFE = 48 * 3600 }; /* seconds; the default of plan_options */
 struct security_status {
 	char *secret;              /* its name; NULL: not created yet */
@@ -90,7 +90,7 @@ struct security_status {
 	double ca_added_at; /* when the next CA was added, ahead of its certificate; 0: none was */
 };
 
-/* Why the training ended, in the words of the trainer's final report. */
+/* The reason why the training ended, as the trainer's final report has it. */
 enum end_reason {
 	END_UNKNOWN,
 	END_TARGET_REACHED,
@@ -145,7 +145,7 @@ cJSON *job_status_encode(const struct job_status *s);
 /* The JSON merge patch between two statuses; NULL when they are equal. */
 cJSON *job_status_patch(const struct job_status *from, const struct job_status *to);
 /* Records that the spec of this generation cannot be used.  A job that has not started fails until
- * its spec is corrected; a running job continues and is not ready; one that ended stays as it is.
+ * its spec is corrected.  A running job continues and is not ready.  An ended job does not change.
  */
 void job_status_set_invalid(struct job_status *s, int64_t generation, const char *why, double now);
 

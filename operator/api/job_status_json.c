@@ -126,7 +126,7 @@ static void decode_index(struct job_status *s, const cJSON *json)
 		*index_status_get_or_add(s, e.task, e.index) = e;
 }
 
-/* True for an index that has ended once, with 0: nothing else of it is kept. */
+/* True for an index that has ended once, with 0: its range contains all of it. */
 static bool is_plain(const struct index_status *e)
 {
 	return e->done && e->attempts == 1 && e->exit_code == 0 && !e->failures && !e->uncounted &&
@@ -146,7 +146,7 @@ static void encode_index_statuses(cJSON *list, const struct job_status *s)
 	}
 }
 
-/* Ranges come in rising order; anything else ends them. */
+/* Ranges are in ascending order; decoding stops at any other text. */
 static void decode_ranges(struct job_status *s, const char *task, const char *at)
 {
 	for (long from, to, last = -1; isdigit((unsigned char)*at); last = to) {
@@ -274,15 +274,15 @@ static void encode_summary(cJSON *json, const struct job_status *s)
 
 	for (unsigned i = 0; i < s->n_tasks; i++) {
 		const struct task_status *t = &s->tasks[i];
-		bool known = !t->kernels[0];
+		bool is_listed = !t->kernels[0];
 
 		if (strcmp(t->name, JOB_TENSORBOARD) == 0)
 			continue;
 		ready += t->ready;
 		desired += t->desired;
 		for (unsigned j = 0; j < i; j++)
-			known = known || strcmp(s->tasks[j].kernels, t->kernels) == 0;
-		if (!known)
+			is_listed = is_listed || strcmp(s->tasks[j].kernels, t->kernels) == 0;
+		if (!is_listed)
 			mu_buf_printf(&kernels, "%s%s", kernels.len ? "," : "", t->kernels);
 	}
 	snprintf(text, sizeof(text), "%d/%d", ready, desired);
@@ -340,7 +340,7 @@ cJSON *job_status_patch(const struct job_status *from, const struct job_status *
 	cJSON *patch = mu_json_merge_patch(old, new);
 
 	cJSON_Delete(old);
-	if (patch && from->phase == JOB_NEW) { /* written whole: a count of 0 must be in it */
+	if (patch && from->phase == JOB_NEW) { /* write all fields, also counts of 0 */
 		cJSON_Delete(patch);
 		return new;
 	}

@@ -10,8 +10,8 @@ struct owned {
 	struct object meta;
 	/* PodGroup only: */
 	int members;
-	char *phase;   /* as its scheduler says; "" when it says nothing */
-	char *waiting; /* why the group waits, in its scheduler's words; or NULL */
+	char *phase;   /* set by its scheduler; "" if not set */
+	char *waiting; /* the scheduler's message why the group waits, or NULL */
 };
 
 /* The watch and the decoder of a kind. */
@@ -22,14 +22,14 @@ struct kind_info {
 	 * earlier version, or NULL. */
 	struct object *(*decode)(enum object_kind kind, const cJSON *json,
 				 const struct object *before);
-	/* (optional) True when two versions say the same; else each version is a change. */
+	/* (optional) True when two versions are equal; else each version is a change. */
 	bool (*same)(const struct object *a, const struct object *b);
 	bool on_demand;  /* watched from the first job on that has one */
 	bool of_cluster; /* not in a namespace, and the operator works without it */
 };
 extern const struct kind_info kinds[KINDS];
 
-/* By the gang_kind of a job: who places its pods, and the kind of its PodGroup; KINDS: none. */
+/* By the gang_kind of a job: the scheduler of its pods, and the kind of its PodGroup (or KINDS). */
 extern const struct gang_info {
 	const char *scheduler;
 	enum object_kind group;

@@ -3,13 +3,13 @@
 
 #include "operator/api/object_json.h"
 
-static bool is_wanted(const char *label)
+static bool is_stored_label(const char *label)
 {
-	static const char *const wanted[] = {"nvidia.com/", "feature.node.kubernetes.io/",
-					     "kubernetes.io/arch"};
+	static const char *const prefixes[] = {"nvidia.com/", "feature.node.kubernetes.io/",
+					       "kubernetes.io/arch"};
 
-	for (unsigned i = 0; i < MU_COUNT(wanted); i++)
-		if (strncmp(label, wanted[i], strlen(wanted[i])) == 0)
+	for (unsigned i = 0; i < MU_COUNT(prefixes); i++)
+		if (strncmp(label, prefixes[i], strlen(prefixes[i])) == 0)
 			return true;
 	return false;
 }
@@ -24,18 +24,18 @@ struct object *node_decode(enum object_kind kind, const cJSON *json, const struc
 	const cJSON *labels = at(at(json, "metadata"), "labels"), *label;
 	const cJSON *status = at(json, "status"), *conditions = at(status, "conditions");
 	struct node *n = object_new(kind, sizeof(*n), json, fini);
-	struct label *wanted;
+	struct label *stored;
 
 	mu_arena_init(&n->arena);
-	wanted = MU_ARENA_ARRAY(&n->arena, struct label, (size_t)cJSON_GetArraySize(labels) + 1);
+	stored = MU_ARENA_ARRAY(&n->arena, struct label, (size_t)cJSON_GetArraySize(labels) + 1);
 	n->info.name = n->meta.name;
-	n->info.labels = wanted;
+	n->info.labels = stored;
 	cJSON_ArrayForEach(label, labels)
 	{
-		if (!cJSON_IsString(label) || !label->string || !is_wanted(label->string))
+		if (!cJSON_IsString(label) || !label->string || !is_stored_label(label->string))
 			continue;
-		wanted[n->info.n_labels].key = mu_arena_strdup(&n->arena, label->string);
-		wanted[n->info.n_labels++].value = mu_arena_strdup(&n->arena, label->valuestring);
+		stored[n->info.n_labels].key = mu_arena_strdup(&n->arena, label->string);
+		stored[n->info.n_labels++].value = mu_arena_strdup(&n->arena, label->valuestring);
 	}
 	n->info.gpus = atoi(text_or_empty(at(status, "allocatable"), "nvidia.com/gpu"));
 	n->info.lost = condition_is(conditions, "Ready", "Unknown");

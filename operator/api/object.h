@@ -9,7 +9,7 @@
 
 #include "lib/base/buf.h"
 
-/* Labels of what the operator makes: written by render, read by pod_decode. */
+/* Labels of the objects that the operator creates: written by render, read by pod_decode. */
 #define LABEL_JOB       "muster.dev/job"
 #define LABEL_TASK      "muster.dev/task"
 #define LABEL_INDEX     "muster.dev/index"
@@ -37,7 +37,7 @@ struct object {
 	char *namespace, *name, *uid;
 	char *owner;      /* UID of its controller, of a job its own; "" when there is none */
 	uint64_t version; /* metadata.resourceVersion as a number; 0: there is none */
-	void (*fini)(struct object *o); /* frees what follows the head */
+	void (*fini)(struct object *o); /* frees the fields after the head */
 };
 
 /* Returns new: `size` bytes, the head filled in from the metadata. */

@@ -65,13 +65,13 @@ static char *last_error_line(const char *message)
 /* Runtimes report a missing executable as a failed start. */
 static const char *ended_reason(const char *reason, const char *message)
 {
-	bool start = reason && (strcmp(reason, "StartError") == 0 ||
-				strcmp(reason, "ContainerCannotRun") == 0);
-	bool missing = start && message &&
-		       (strstr(message, "executable file not found") ||
-			strstr(message, "no such file or directory"));
+	bool is_start_failure = reason && (strcmp(reason, "StartError") == 0 ||
+					   strcmp(reason, "ContainerCannotRun") == 0);
+	bool is_missing = is_start_failure && message &&
+			  (strstr(message, "executable file not found") ||
+			   strstr(message, "no such file or directory"));
 
-	return missing ? POD_NO_EXECUTABLE : reason;
+	return is_missing ? POD_NO_EXECUTABLE : reason;
 }
 
 /* A kubelet sorts the statuses by the containers' names.  name NULL: the first one. */
@@ -80,7 +80,7 @@ static const cJSON *container_status(const cJSON *statuses, const char *name)
 	return name ? item_with(statuses, "name", name) : cJSON_GetArrayItem(statuses, 0);
 }
 
-/* Stores the first reason that says more than that a container starts or has completed. */
+/* Stores the first reason that is more specific than a start or an end of a container. */
 static bool take_reason(struct observed_pod *o, const char *reason)
 {
 	static const char *const uninformative[] = {"ContainerCreating", "PodInitializing",
@@ -92,7 +92,7 @@ static bool take_reason(struct observed_pod *o, const char *reason)
 	return true;
 }
 
-/* Before the task starts: why an init container waits, or that it failed. */
+/* Before the task starts: stores why an init container waits, or that it failed. */
 static void read_init_containers(struct observed_pod *o, const cJSON *status)
 {
 	const cJSON *init;
@@ -142,15 +142,15 @@ static void read_containers(struct pod *pod, const cJSON *json)
 /* The name in `persistentvolumeclaim "NAME" not found`; NULL: it is a different message. */
 static char *missing_claim(const char *message)
 {
-	static const char before[] = "persistentvolumeclaim \"", after[] = "\" not found";
-	const char *name = message ? strstr(message, before) : NULL;
+	static const char prefix[] = "persistentvolumeclaim \"", suffix[] = "\" not found";
+	const char *name = message ? strstr(message, prefix) : NULL;
 	size_t n;
 
 	if (!name)
 		return NULL;
-	name += sizeof(before) - 1;
+	name += sizeof(prefix) - 1;
 	n = strcspn(name, "\"");
-	return strncmp(name + n, after, sizeof(after) - 1) == 0 ? mu_xstrndup(name, n) : NULL;
+	return strncmp(name + n, suffix, sizeof(suffix) - 1) == 0 ? mu_xstrndup(name, n) : NULL;
 }
 
 /* The user must create a missing claim; a node may become free by itself. */
@@ -162,13 +162,13 @@ static void set_wait_reason(struct observed_pod *o, const char *reason, const ch
 
 static void read_conditions(struct observed_pod *o, const cJSON *status)
 {
-	const cJSON *all = at(status, "conditions"), *scheduled;
+	const cJSON *list = at(status, "conditions"), *scheduled;
 
-	o->ready = o->was_ready = o->phase == POD_RUNNING && condition_is(all, "Ready", "True");
+	o->ready = o->was_ready = o->phase == POD_RUNNING && condition_is(list, "Ready", "True");
 	/* a drain, a preemption or an autoscaler ends the pod, not its program */
-	o->disrupted = o->disrupted || condition_is(all, "DisruptionTarget", "True");
-	if (!o->reason && condition_is(all, "PodScheduled", "False")) {
-		scheduled = item_with(all, "type", "PodScheduled");
+	o->disrupted = o->disrupted || condition_is(list, "DisruptionTarget", "True");
+	if (!o->reason && condition_is(list, "PodScheduled", "False")) {
+		scheduled = item_with(list, "type", "PodScheduled");
 		set_wait_reason(o, text_at(scheduled, "reason"), text_at(scheduled, "message"));
 	}
 }
@@ -190,12 +190,12 @@ static void set_ended_by_deletion(struct pod *pod)
 static void read_deletion(struct pod *pod, const cJSON *metadata)
 {
 	struct observed_pod *o = &pod->observed;
-	double ends = time_at(metadata, "deletionTimestamp");
-	double grace = cJSON_GetNumberValue(at(metadata, "deletionGracePeriodSeconds"));
+	double deletion_due = time_at(metadata, "deletionTimestamp");
+	double grace_s = cJSON_GetNumberValue(at(metadata, "deletionGracePeriodSeconds"));
 
 	o->deleting = at(metadata, "deletionTimestamp") != NULL;
-	o->deletion_due = ends;
-	pod->deletion_requested_at = o->deleting && grace > 0 ? ends - grace : 0;
+	o->deletion_due = deletion_due;
+	pod->deletion_requested_at = o->deleting && grace_s > 0 ? deletion_due - grace_s : 0;
 	set_ended_by_deletion(pod);
 }
 

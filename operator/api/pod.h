@@ -21,7 +21,7 @@ struct observed_pod {
 	int exit_code;          /* of FAILED and SUCCEEDED; -1 unknown */
 	bool disrupted;         /* ended by eviction, preemption or a lost node: no failure */
 	double deletion_due;    /* the end of its grace period; 0: unknown */
-	bool ended_by_deletion; /* so its exit code says nothing about the program */
+	bool ended_by_deletion; /* then its exit code is not a result of the program */
 	bool gpu;               /* it was created for GPU kernels (label) */
 	bool is_departure_pod;  /* plan_pod.is_departure_pod */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
@@ -30,8 +30,8 @@ struct observed_pod {
 	const char *node;    /* or NULL */
 	const char *kernels; /* variant that its task reported, or NULL */
 	const char *chosen_kernels; /* variant that it was created for, or NULL */
-	int epoch;                  /* of the cluster that its task knows; 0: unknown */
-	double finish_requested_at; /* its server was asked to end; 0: not by this operator */
+	int epoch;                  /* the cluster epoch of its task; 0: unknown */
+	double finish_requested_at; /* the finish request to its server; 0: none by this operator */
 	double created;             /* seconds */
 	double finished;            /* seconds; 0 when it has not */
 };
@@ -49,7 +49,7 @@ struct pod {
 	struct progress_report *final; /* final report of its program, or NULL */
 };
 
-/* For the table of kinds.  Facts that only an earlier version of the pod had are kept. */
+/* For the table of kinds.  Keeps facts that only an earlier version of the pod has. */
 struct object *pod_decode(enum object_kind kind, const cJSON *json, const struct object *before);
 
 #endif

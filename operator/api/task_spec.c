@@ -185,7 +185,7 @@ const struct task_spec *job_spec_chief(const struct job_spec *s)
 	return NULL;
 }
 
-/* TensorBoard as one more pod.  It reads the volume that the tasks write to. */
+/* Adds TensorBoard as one more pod, which reads the volume that the tasks write. */
 int job_spec_add_tensorboard(struct job_spec *s, const struct mu_doc_node *n, struct mu_err *err)
 {
 	if (!s->tensorboard)
