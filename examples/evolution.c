@@ -23,24 +23,24 @@ enum {
 static const double NOISE = 0.1, RATE = 0.05;
 
 struct graph {
-	struct mu_out x, noise, loss, move;
+	struct mu_out x, noise, loss, update;
 };
 
 /* The losses, [1, TRIALS_PER_WORKER], of the networks whose weights are the columns of `trials`.
  * The target is x0 + x1 + x2. */
 static struct mu_out losses_of(struct mu_builder *b, struct mu_out x, struct mu_out trials)
 {
-	struct mu_out wanted = mu_op(b, "Sum", MU_IN(x, mu_const_ints(b, (int32_t[]){1}, 1)),
+	struct mu_out target = mu_op(b, "Sum", MU_IN(x, mu_const_ints(b, (int32_t[]){1}, 1)),
 				     MU_ATTRS(MU_A_BOOL("keep_dims", true)));
-	struct mu_out off = mu_sub(b, mu_matmul(b, x, trials), wanted);
+	struct mu_out error = mu_sub(b, mu_matmul(b, x, trials), target);
 
-	return mu_op(b, "Mean", MU_IN(mu_square(b, off), mu_const_ints(b, (int32_t[]){0}, 1)),
+	return mu_op(b, "Mean", MU_IN(mu_square(b, error), mu_const_ints(b, (int32_t[]){0}, 1)),
 		     MU_ATTRS(MU_A_BOOL("keep_dims", true)));
 }
 
 static struct graph build(struct mu_builder *b)
 {
-	struct mu_out parts, worth[WORKERS + 1];
+	struct mu_out parts, losses[WORKERS + 1];
 	struct graph g;
 
 	mu_push_device(b, "/job:ps/task:0");
@@ -57,19 +57,19 @@ static struct graph build(struct mu_builder *b)
 
 		snprintf(device, sizeof(device), "/job:worker/task:%d", i);
 		mu_push_device(b, device);
-		worth[i] = losses_of(b, g.x, mu_port(parts, i));
+		losses[i] = losses_of(b, g.x, mu_port(parts, i));
 		mu_pop_device(b);
 	}
 	mu_push_device(b, "/job:ps/task:0");
-	worth[WORKERS] = mu_const_int(b, MU_INT32, 1);
-	struct mu_out all =
-	    mu_op_add(b, &(struct mu_op_args){.op = "ConcatV2", .in = worth, .n_in = WORKERS + 1});
-	g.loss = mu_mean(b, all, NULL, 0);
-	struct mu_out better = mu_sub(b, all, g.loss);
-	struct mu_out slope = mu_matmul_t(b, g.noise, false, better, true);
-	g.move = mu_op(
+	losses[WORKERS] = mu_const_int(b, MU_INT32, 1);
+	struct mu_out all_losses =
+	    mu_op_add(b, &(struct mu_op_args){.op = "ConcatV2", .in = losses, .n_in = WORKERS + 1});
+	g.loss = mu_mean(b, all_losses, NULL, 0);
+	struct mu_out centred_losses = mu_sub(b, all_losses, g.loss);
+	struct mu_out gradient = mu_matmul_t(b, g.noise, false, centred_losses, true);
+	g.update = mu_op(
 	    b, "AssignSub",
-	    MU_IN(w->ref, mu_mul(b, slope, mu_const_float(b, (float)(RATE / TRIALS / NOISE)))));
+	    MU_IN(w->ref, mu_mul(b, gradient, mu_const_float(b, (float)(RATE / TRIALS / NOISE)))));
 	mu_pop_device(b);
 	return g;
 }
@@ -98,7 +98,7 @@ static int evolve(const char *target, struct mu_err *err)
 							     .n_feeds = 2,
 							     .fetches = &g.loss,
 							     .n_fetches = 1,
-							     .targets = &g.move,
+							     .targets = &g.update,
 							     .n_targets = 1},
 					    &loss, err);
 		if (!rc && step % 50 == 0)

@@ -17,17 +17,17 @@ enum { WORKERS = 2, HALF = 8, FEATURES = 3, STEPS = 101 };
 /* The target is y = 2 x0 - x1 + 0.5 x2. */
 static struct mu_out loss_of(struct mu_builder *b, struct mu_out x, struct mu_out w)
 {
-	float wanted[] = {2, -1, 0.5f};
+	float true_values[] = {2, -1, 0.5f};
 	struct mu_out parts[FEATURES];
 
 	for (int i = 0; i < FEATURES; i++)
-		parts[i] = mu_const_float(b, wanted[i]);
-	struct mu_out truth =
+		parts[i] = mu_const_float(b, true_values[i]);
+	struct mu_out true_weights =
 	    mu_op_add(b, &(struct mu_op_args){.op = "Pack", .in = parts, .n_in = FEATURES});
-	truth = mu_reshape(b, truth, mu_const_ints(b, (int32_t[]){FEATURES, 1}, 2));
-	struct mu_out off = mu_sub(b, mu_matmul(b, x, w), mu_matmul(b, x, truth));
+	true_weights = mu_reshape(b, true_weights, mu_const_ints(b, (int32_t[]){FEATURES, 1}, 2));
+	struct mu_out error = mu_sub(b, mu_matmul(b, x, w), mu_matmul(b, x, true_weights));
 
-	return mu_mean(b, mu_square(b, off), NULL, 0);
+	return mu_mean(b, mu_square(b, error), NULL, 0);
 }
 
 struct graph {
@@ -74,7 +74,7 @@ static int train(const char *target, struct mu_err *err)
 				    .rows = WORKERS * HALF,
 				    .columns = FEATURES,
 				    .steps = STEPS,
-				    .print_every = 25};
+				    .print_interval = 25};
 
 	return train_on_waves(target, b, &training, err);
 }

@@ -33,8 +33,8 @@ static struct net build(struct mu_builder *b)
 	struct mu_var *second = wave_variable(b, "second", HIDDEN, 1, 0.5, 2);
 	struct mu_out outputs = mu_reshape(b, mu_matmul(b, hidden, mu_read(second)),
 					   mu_const_ints(b, (int32_t[]){-1}, 1));
-	struct mu_out off = mu_sub(b, outputs, mu_sum(b, n.inputs, (int32_t[]){1}, 1));
-	n.loss = mu_mean(b, mu_square(b, off), NULL, 0);
+	struct mu_out error = mu_sub(b, outputs, mu_sum(b, n.inputs, (int32_t[]){1}, 1));
+	n.loss = mu_mean(b, mu_square(b, error), NULL, 0);
 	mu_pop_device(b);
 	/* A gradient is computed on the device of the forward op, an update on that of the
 	 * variable. */
@@ -52,7 +52,7 @@ static int train(const char *target, struct mu_err *err)
 				    .rows = BATCH,
 				    .columns = FEATURES,
 				    .steps = STEPS,
-				    .print_every = 50};
+				    .print_interval = 50};
 
 	return train_on_waves(target, b, &training, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two layers whose parameters are on two parameter servers, while a worker computes.
  *
- * A device scope gives the placement; the runtime sends tensors between tasks automatically. This
- * process starts all tasks, so that the example runs as it is:
+ * A device scope defines the placement. The runtime sends tensors between tasks automatically. This
+ * process starts all tasks, so that the example runs without other programs:
  *
  *	place_ps_worker [PS0,PS1 WORKER0]
  */
@@ -15,7 +15,7 @@
 enum { BATCH = 16, FEATURES = 4, HIDDEN = 8, STEPS = 201 };
 
 struct net {
-	struct mu_out inputs, wanted, loss, train;
+	struct mu_out inputs, targets, loss, train;
 };
 
 static struct net build(struct mu_builder *b)
@@ -35,14 +35,14 @@ static struct net build(struct mu_builder *b)
 
 	mu_push_device(b, "/job:worker/task:0");
 	n.inputs = mu_placeholder(b, "inputs", MU_FLOAT, MU_SHAPE(-1, FEATURES));
-	n.wanted = mu_sum(b, n.inputs, (int32_t[]){1}, 1);
+	n.targets = mu_sum(b, n.inputs, (int32_t[]){1}, 1);
 	struct mu_out hidden =
 	    mu_relu(b, mu_add(b, mu_matmul(b, n.inputs, mu_read(weights_1)), mu_read(biases_1)));
 	struct mu_out outputs =
 	    mu_add(b, mu_matmul(b, hidden, mu_read(weights_2)), mu_read(biases_2));
-	struct mu_out off =
-	    mu_sub(b, mu_reshape(b, outputs, mu_const_ints(b, (int32_t[]){-1}, 1)), n.wanted);
-	n.loss = mu_mean(b, mu_square(b, off), NULL, 0);
+	struct mu_out error =
+	    mu_sub(b, mu_reshape(b, outputs, mu_const_ints(b, (int32_t[]){-1}, 1)), n.targets);
+	n.loss = mu_mean(b, mu_square(b, error), NULL, 0);
 	n.train = mu_minimize(b, &sgd, n.loss, NULL);
 	mu_pop_device(b);
 	return n;
@@ -58,7 +58,7 @@ static int train(const char *target, struct mu_err *err)
 				    .rows = BATCH,
 				    .columns = FEATURES,
 				    .steps = STEPS,
-				    .print_every = 50};
+				    .print_interval = 50};
 
 	return train_on_waves(target, b, &training, err);
 }

@@ -6,8 +6,8 @@
  *
  *	softmax grpc://localhost:2223 worker-index number-of-ps checkpoint-folder [workers]
  *
- * With the number of workers the training is synchronous: each step averages one gradient of each
- * worker.
+ * If the number of workers is given, the training is synchronous: each step averages one gradient
+ * of each worker.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,9 +96,9 @@ static int train(const char *target, int index, unsigned ps, const char *folder,
 	mu_batches_free(batches);
 	mu_dataset_fini(&digits);
 	mu_dataset_fini(&test);
-	struct mu_err later;
-	if (mu_monitored_close(session, rc != 0, &later) && !rc)
-		rc = mu_fail(err, later.code, "%s", later.msg);
+	struct mu_err close_err;
+	if (mu_monitored_close(session, rc != 0, &close_err) && !rc)
+		rc = mu_fail(err, close_err.code, "%s", close_err.msg);
 	return rc;
 }
 

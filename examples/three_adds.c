@@ -17,30 +17,30 @@ enum { PS, WORKER0, WORKER1, TASKS };
 static int start_all(struct mu_server *servers[TASKS], const char *hosts, struct mu_err *err)
 {
 	static const char *const jobs[TASKS] = {"ps", "worker", "worker"};
-	const char *others = strchr(hosts, ',');
+	const char *workers = strchr(hosts, ',');
 	MU_AUTO_CLUSTER cluster = {0};
 	char ps[256];
 	int rc;
 
-	snprintf(ps, sizeof(ps), "%.*s", others ? (int)(others - hosts) : 0, hosts);
+	snprintf(ps, sizeof(ps), "%.*s", workers ? (int)(workers - hosts) : 0, hosts);
 	rc = mu_cluster_add_hosts(&cluster, "ps", ps, err);
 	if (!rc)
-		rc = mu_cluster_add_hosts(&cluster, "worker", others ? others + 1 : "", err);
+		rc = mu_cluster_add_hosts(&cluster, "worker", workers ? workers + 1 : "", err);
 	for (int i = 0; i < TASKS && !rc; i++)
 		rc = mu_server_start(&servers[i], &cluster, jobs[i], i == WORKER1, err);
 	return rc;
 }
 
-/* Runs `first` on a server, then fetches and prints the value of one tensor. */
+/* Runs `first_op` on a server, then fetches and prints the value of one tensor. */
 static int print_value(struct mu_builder *b, struct mu_server *server, const char *label,
-		       struct mu_out fetch, struct mu_out first, struct mu_err *err)
+		       struct mu_out fetch, struct mu_out first_op, struct mu_err *err)
 {
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
 	MU_AUTO_TENSOR v = {0};
 	int rc = mu_session_open(&s, mu_server_target(server), b, NULL, err);
 
-	if (!rc && first.node)
-		rc = mu_session_do(s, first, err);
+	if (!rc && first_op.node)
+		rc = mu_session_do(s, first_op, err);
 	if (!rc)
 		rc = mu_session_get(s, fetch, &v, err);
 	if (!rc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A distributed trainer: every task runs this program; its flags or TF_CONFIG give the task.
+/* A distributed trainer: every task runs this program. The flags or TF_CONFIG define the task.
  *
  *	hosts="--ps_hosts=localhost:2222,localhost:2223"
  *	hosts="$hosts --worker_hosts=localhost:2224,localhost:2225"
@@ -10,7 +10,7 @@
  *
  * Each worker builds the same graph: parameters on the parameter servers, round robin, and the
  * computation on itself (between-graph replication). With --sync a step waits for gradients of
- * --aggregate workers. One less than the number of workers makes one of them a backup.
+ * --aggregate workers. If that is one less than the number of workers, one worker is a backup.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -37,22 +37,22 @@ struct model {
 	struct mu_sync sync;
 };
 
-static volatile int told_to_stop;
+static volatile int stop_requested;
 
 static void on_stop(int sig)
 {
-	told_to_stop = 1;
+	stop_requested = 1;
 }
 
 static struct mu_out dense(struct mu_builder *b, const char *name, struct mu_out x, int64_t in,
 			   int64_t out, int64_t seed)
 {
-	struct mu_init draw = {
+	struct mu_init init = {
 	    .kind = MU_INIT_UNIFORM, .value = sqrt(6.0 / (double)(in + out)), .seed = seed};
 	struct mu_var *kernel, *bias;
 
 	mu_push_name(b, name);
-	kernel = mu_variable(b, "kernel", MU_FLOAT, MU_SHAPE(in, out), draw, true);
+	kernel = mu_variable(b, "kernel", MU_FLOAT, MU_SHAPE(in, out), init, true);
 	bias = mu_variable(b, "bias", MU_FLOAT, MU_SHAPE(out), MU_ZEROS, true);
 	mu_pop_name(b);
 	return mu_bias_add(b, mu_matmul(b, x, mu_read(kernel)), mu_read(bias));
@@ -110,26 +110,26 @@ static int batch(int64_t number, struct mu_tensor *x, struct mu_tensor *labels, 
 static int loop(struct mu_monitored *session, const struct model *m, int index, struct mu_err *err)
 {
 	float loss = NAN;
-	int64_t here = 0;
+	int64_t local_steps = 0;
 	int rc = 0;
 
 	while (!rc && !mu_monitored_should_stop(session)) {
 		MU_AUTO_TENSOR x = {0};
 		MU_AUTO_TENSOR labels = {0};
-		MU_AUTO_TENSOR now = {0};
+		MU_AUTO_TENSOR loss_value = {0};
 		struct mu_feed feeds[] = {{m->x, &x}, {m->labels, &labels}};
 		struct mu_run run = {
 		    .feeds = feeds, .n_feeds = 2, .fetches = &m->loss, .n_fetches = 1};
 
-		rc = batch(1000 * index + here++, &x, &labels, err);
+		rc = batch(1000 * index + local_steps++, &x, &labels, err);
 		if (!rc)
-			rc = mu_monitored_train(session, &run, &now, err);
+			rc = mu_monitored_train(session, &run, &loss_value, err);
 		if (!rc)
-			loss = *MU_DATA(float, &now);
+			loss = *MU_DATA(float, &loss_value);
 	}
 	if (!rc)
 		printf("worker %d: %lld steps here, global step %lld, loss %.6f\n", index,
-		       (long long)here, (long long)mu_monitored_step(session), (double)loss);
+		       (long long)local_steps, (long long)mu_monitored_step(session), (double)loss);
 	return rc;
 }
 
@@ -143,7 +143,7 @@ static int train(const struct settings *o, struct mu_server *server, struct mu_e
 	struct mu_monitored *session;
 	struct mu_hook *hooks[4];
 	unsigned n = 0;
-	struct mu_err later;
+	struct mu_err close_err;
 	int rc;
 
 	snprintf(device, sizeof(device), "/job:worker/task:%d", o->self.index);
@@ -165,7 +165,7 @@ static int train(const struct settings *o, struct mu_server *server, struct mu_e
 				   .folder = o->checkpoints,
 				   .hooks = hooks,
 				   .n_hooks = n,
-				   .stop = &told_to_stop,
+				   .stop = &stop_requested,
 				   .session = {.device_filters = filters,
 					       .n_device_filters = 2,
 					       .transport = mu_server_transport(server)},
@@ -174,8 +174,8 @@ static int train(const struct settings *o, struct mu_server *server, struct mu_e
 	if (rc)
 		return rc;
 	rc = loop(session, &m, o->self.index, err);
-	if (mu_monitored_close(session, rc != 0, &later) && !rc)
-		rc = mu_fail(err, later.code, "%s", later.msg);
+	if (mu_monitored_close(session, rc != 0, &close_err) && !rc)
+		rc = mu_fail(err, close_err.code, "%s", close_err.msg);
 	return rc;
 }
 

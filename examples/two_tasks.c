@@ -13,12 +13,13 @@ static int use_both(struct mu_server *server, struct mu_err *err)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
-	struct mu_session_options here = {.transport = mu_server_transport(server)};
+	struct mu_session_options options = {.transport = mu_server_transport(server)};
 	int rc;
 
 	mu_push_device(b, "/job:local/task:1"); /* on the other process */
 	struct mu_var *numbers = mu_variable(b, "numbers", MU_INT32, MU_SHAPE(4), MU_ZEROS, false);
-	struct mu_out begin = mu_assign(b, numbers, mu_const_ints(b, (int32_t[]){1, 2, 3, 4}, 4));
+	struct mu_out initialise =
+	    mu_assign(b, numbers, mu_const_ints(b, (int32_t[]){1, 2, 3, 4}, 4));
 	mu_pop_device(b);
 	mu_push_device(b, "/job:local/task:0");
 	struct mu_out total = mu_sum(b, mu_read(numbers), NULL, 0);
@@ -26,20 +27,20 @@ static int use_both(struct mu_server *server, struct mu_err *err)
 	struct mu_out doubled = mu_assign(b, numbers, twice);
 	mu_pop_device(b);
 
-	rc = mu_session_open(&s, mu_server_target(server), b, &here, err);
+	rc = mu_session_open(&s, mu_server_target(server), b, &options, err);
 	if (!rc)
-		rc = mu_session_do(s, begin, err);
+		rc = mu_session_do(s, initialise, err);
 	for (int i = 0; i < 2 && !rc; i++) {
 		MU_AUTO_TENSOR sum = {0};
-		MU_AUTO_TENSOR all = {0};
+		MU_AUTO_TENSOR values = {0};
 
 		rc = mu_session_get(s, total, &sum, err);
 		if (!rc)
 			printf("total: %d\n", *MU_DATA(int32_t, &sum));
 		if (!rc && i == 0)
-			rc = mu_session_get(s, doubled, &all, err);
+			rc = mu_session_get(s, doubled, &values, err);
 		if (!rc && i == 0) {
-			const int32_t *n = MU_DATA(int32_t, &all);
+			const int32_t *n = MU_DATA(int32_t, &values);
 
 			printf("doubled: [%d, %d, %d, %d]\n", n[0], n[1], n[2], n[3]);
 		}

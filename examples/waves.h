@@ -20,14 +20,14 @@ static inline int waves(struct mu_tensor *t, int64_t rows, int64_t columns, doub
 	if (!rc)
 		rc = mu_tensor_new(t, MU_FLOAT, &shape, err);
 	for (int64_t i = 0; i < rows * columns && !rc; i++) {
-		double at = phase + (double)i;
+		double position = phase + (double)i;
 
-		MU_DATA(float, t)[i] = (float)(amplitude * sin(at * at));
+		MU_DATA(float, t)[i] = (float)(amplitude * sin(position * position));
 	}
 	return rc;
 }
 
-/* A variable with such initial values. */
+/* A variable whose initial values are waves(). */
 static inline struct mu_var *wave_variable(struct mu_builder *b, const char *name, int64_t rows,
 					   int64_t columns, double amplitude, double phase)
 {
@@ -45,7 +45,7 @@ static inline struct mu_var *wave_variable(struct mu_builder *b, const char *nam
 struct training {
 	struct mu_out x, loss, train; /* placeholder, printed loss, training operation */
 	int64_t rows, columns;        /* shape of x */
-	int steps, print_every;       /* number of steps; steps between printed lines */
+	int steps, print_interval;    /* number of steps; steps between printed lines */
 };
 static inline int train_on_waves(const char *target, struct mu_builder *b, const struct training *l,
 				 struct mu_err *err)
@@ -70,7 +70,7 @@ static inline int train_on_waves(const char *target, struct mu_builder *b, const
 							     .targets = &l->train,
 							     .n_targets = 1},
 					    &loss, err);
-		if (!rc && step % l->print_every == 0)
+		if (!rc && step % l->print_interval == 0)
 			printf("step %d: loss %.6f\n", step, (double)*MU_DATA(float, &loss));
 	}
 	return rc;

@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 import tensorflow as tf
 
-TRIES, NOISE, RATE = 10, 0.1, 0.05
+TRIALS, NOISE, RATE = 10, 0.1, 0.05
 
 p = argparse.ArgumentParser()
 p.add_argument("--ps_hosts", default="localhost:2222")
@@ -32,24 +32,24 @@ def waves(rows, columns, amplitude, phase):
 with tf.device("/job:ps/task:0"):
     w = tf.Variable(waves(3, 1, 0.1, 1))
     x = tf.placeholder(tf.float32, [16, 3])
-    noise = tf.placeholder(tf.float32, [3, TRIES])
+    noise = tf.placeholder(tf.float32, [3, TRIALS])
     parts = tf.split(w + noise * NOISE, 2, axis=1)
 
-worth = []
+worker_losses = []
 for i, part in enumerate(parts):
     with tf.device(f"/job:worker/task:{i}"):
-        wanted = tf.reduce_sum(x, axis=1, keepdims=True)
-        worth.append(tf.reduce_mean(tf.square(tf.matmul(x, part) - wanted), axis=0, keepdims=True))
+        target = tf.reduce_sum(x, axis=1, keepdims=True)
+        worker_losses.append(tf.reduce_mean(tf.square(tf.matmul(x, part) - target), axis=0, keepdims=True))
 
 with tf.device("/job:ps/task:0"):
-    losses = tf.concat(worth, axis=1)
+    losses = tf.concat(worker_losses, axis=1)
     loss = tf.reduce_mean(losses)
-    slope = tf.matmul(noise, losses - loss, transpose_b=True)
-    move = w.assign_sub(slope * (RATE / TRIES / NOISE))
+    gradient = tf.matmul(noise, losses - loss, transpose_b=True)
+    update = w.assign_sub(gradient * (RATE / TRIALS / NOISE))
 
 with tf.Session(servers["ps", 0].target) as sess:
     sess.run(tf.global_variables_initializer())
     for step in range(301):
-        _, now = sess.run([move, loss], {x: waves(16, 3, 1, step), noise: waves(3, TRIES, 1.4142135, 7 * step)})
+        _, loss_value = sess.run([update, loss], {x: waves(16, 3, 1, step), noise: waves(3, TRIALS, 1.4142135, 7 * step)})
         if step % 50 == 0:
-            print(f"step {step}: loss {now:.6f}")
+            print(f"step {step}: loss {loss_value:.6f}")

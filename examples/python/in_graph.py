@@ -34,8 +34,8 @@ with tf.device("/job:ps/task:0"):
 losses, gradients = [], []
 for i, part in enumerate(halves):
     with tf.device(f"/job:worker/task:{i}"):
-        truth = tf.constant([[2.0], [-1.0], [0.5]])
-        losses.append(tf.reduce_mean(tf.square(tf.matmul(part, w) - tf.matmul(part, truth))))
+        true_weights = tf.constant([[2.0], [-1.0], [0.5]])
+        losses.append(tf.reduce_mean(tf.square(tf.matmul(part, w) - tf.matmul(part, true_weights))))
         gradients.append(tf.gradients(losses[i], w)[0])
 
 with tf.device("/job:ps/task:0"):
@@ -46,6 +46,6 @@ with tf.device("/job:ps/task:0"):
 with tf.Session(servers["worker", 0].target) as sess:
     sess.run(tf.global_variables_initializer())
     for step in range(101):
-        _, now = sess.run([train, loss], {x: waves(16, 3, 1, step)})
+        _, loss_value = sess.run([train, loss], {x: waves(16, 3, 1, step)})
         if step % 25 == 0:
-            print(f"step {step}: loss {now:.6f}")
+            print(f"step {step}: loss {loss_value:.6f}")

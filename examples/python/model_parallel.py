@@ -37,6 +37,6 @@ train = tf.train.AdagradOptimizer(0.1).minimize(loss, colocate_gradients_with_op
 with tf.Session(servers[0].target) as sess:
     sess.run(tf.global_variables_initializer())
     for step in range(201):
-        _, now = sess.run([train, loss], {inputs: waves(16, 4, 1, step)})
+        _, loss_value = sess.run([train, loss], {inputs: waves(16, 4, 1, step)})
         if step % 50 == 0:
-            print(f"step {step}: loss {now:.6f}")
+            print(f"step {step}: loss {loss_value:.6f}")

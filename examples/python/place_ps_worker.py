@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two layers whose parameters are on two parameter servers, while a worker computes.
 
-tf.device gives the placement; the runtime sends tensors between tasks automatically.  This process starts all tasks, so
-that the example runs as it is:
+tf.device defines the placement.  The runtime sends tensors between tasks automatically.  This process starts all tasks,
+so that the example runs without other programs:
 
     python -m muster place_ps_worker.py
 """
@@ -21,7 +21,6 @@ servers = {(job, index): tf.train.Server(cluster, job_name=job, task_index=index
            for job in cluster.jobs for index in cluster.task_indices(job)}
 
 
-
 def waves(rows, columns, amplitude, phase):
     """Deterministic pseudo-random numbers."""
     return (amplitude * np.sin((phase + np.arange(rows * columns)) ** 2)).reshape(rows, columns).astype(np.float32)
@@ -36,16 +35,16 @@ with tf.device("/job:ps/task:1"):
 
 with tf.device("/job:worker/task:0"):
     inputs = tf.placeholder(tf.float32, [None, 4])
-    wanted = tf.placeholder(tf.float32, [None, 1])
+    targets = tf.placeholder(tf.float32, [None, 1])
     hidden = tf.nn.relu(tf.matmul(inputs, weights_1) + biases_1)
     outputs = tf.matmul(hidden, weights_2) + biases_2
-    loss = tf.reduce_mean(tf.square(outputs - wanted))
+    loss = tf.reduce_mean(tf.square(outputs - targets))
     train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
 
 with tf.Session(servers["worker", 0].target) as sess:
     sess.run(tf.global_variables_initializer())
     for step in range(201):
         x = waves(16, 4, 1, step)
-        _, now = sess.run([train, loss], {inputs: x, wanted: x.sum(axis=1, keepdims=True)})
+        _, loss_value = sess.run([train, loss], {inputs: x, targets: x.sum(axis=1, keepdims=True)})
         if step % 50 == 0:
-            print(f"step {step}: loss {now:.6f}")
+            print(f"step {step}: loss {loss_value:.6f}")

@@ -34,10 +34,10 @@ with tf.Session(worker0.target) as sess:
 with tf.device("/job:worker/task:1"):
     a = tf.constant(9.0)
     sum1 = tf.add(a, b)
-    keep = total.assign(sum1)
+    assign = total.assign(sum1)
 with tf.Session(worker1.target) as sess:
     print("worker 1:", sess.run(sum1))
-    sess.run(keep)
+    sess.run(assign)
 
 with tf.Session(ps.target) as sess:
     print("seen on the ps:", sess.run(total))

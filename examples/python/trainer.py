@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A distributed trainer: every task runs this file, and its flags give the task.
+"""A distributed trainer: every task runs this file. The flags define the task.
 
     hosts="--ps_hosts=localhost:2222,localhost:2223 --worker_hosts=localhost:2224,localhost:2225"
     python -m muster trainer.py $hosts --job_name=ps --task_index=0 &
@@ -23,9 +23,9 @@ FEATURES, CLASSES, BATCH = 20, 5, 32
 def batch(step):
     """Random points around one centre for each class, as a function of the step."""
     centres = np.random.RandomState(1).uniform(-1, 1, [CLASSES, FEATURES])
-    here = np.random.RandomState(step)
-    labels = here.randint(0, CLASSES, BATCH)
-    return (centres[labels] + here.normal(0, 0.4, [BATCH, FEATURES])).astype(np.float32), labels
+    rng = np.random.RandomState(step)
+    labels = rng.randint(0, CLASSES, BATCH)
+    return (centres[labels] + rng.normal(0, 0.4, [BATCH, FEATURES])).astype(np.float32), labels
 
 
 def model(x, labels):
@@ -52,16 +52,16 @@ def train(cluster, server):
 
     # a worker needs only the parameter servers: it can start and run without the other workers
     config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{FLAGS.task_index}"])
-    here, step, now = 0, 0, float("nan")
+    local_steps, step, loss_value = 0, 0, float("nan")
     with tf.train.MonitoredTrainingSession(master=server.target, is_chief=chief, hooks=hooks, config=config,
                                            checkpoint_dir=FLAGS.checkpoint_dir, save_checkpoint_steps=50,
                                            save_checkpoint_secs=None, stop_grace_period_secs=5) as sess:
         while not sess.should_stop():
-            data, wanted = batch(1000 * FLAGS.task_index + here)
-            _, now, step = sess.run([train_op, loss, global_step], {x: data, labels: wanted})
-            here += 1
+            data, classes = batch(1000 * FLAGS.task_index + local_steps)
+            _, loss_value, step = sess.run([train_op, loss, global_step], {x: data, labels: classes})
+            local_steps += 1
             time.sleep(FLAGS.pause)
-    print(f"worker {FLAGS.task_index}: {here} steps here, global step {step}, loss {now:.6f}")
+    print(f"worker {FLAGS.task_index}: {local_steps} steps here, global step {step}, loss {loss_value:.6f}")
 
 
 def main(_):
