@@ -15,7 +15,7 @@
 #include "task/runtime/thread_pool.h"
 
 enum { CHECK_INTERVAL_MS = 1000, MAX_GROUPS = 4096, MAX_GROUP_SIZE = 4096, MAX_MEMBERS = 65536 };
-#define MAX_TIMEOUT_MS 1000000000000 /* a longer one is none */
+#define MAX_TIMEOUT_MS 1000000000000 /* a longer timeout has no effect */
 
 struct round;
 struct collective_call {
@@ -24,7 +24,7 @@ struct collective_call {
 	rendezvous_done done;
 	void *arg;
 	int64_t id;
-	struct round *round; /* NULL: in none */
+	struct round *round; /* the open round that the call has joined; NULL: none */
 	bool is_finished;
 	_Atomic int refs;
 };
@@ -33,9 +33,9 @@ struct round {
 	struct round *next;
 	struct collectives *cs;
 	struct pool_job job; /* completes the round */
-	int64_t deadline_ms; /* of the first timeout; 0: none */
+	int64_t deadline_ms; /* earliest deadline of a call; 0: none */
 	unsigned n;
-	struct collective_call *calls[]; /* a reference to each */
+	struct collective_call *calls[]; /* owns one reference to each */
 };
 
 /* The devices of the last complete round of a group. */
@@ -47,7 +47,7 @@ struct group {
 /* A device that has joined a round. */
 struct member {
 	bool failure_reported; /* its last round failed: the failure of its step is a consequence */
-	char *failure; /* of its last step, if the step failed for another reason; else NULL */
+	char *failure; /* the error of its last step if that failed for another reason; else NULL */
 };
 
 struct collectives {
@@ -56,10 +56,10 @@ struct collectives {
 	struct mu_timer *timer;
 	/* Guards the members below and the calls; not held across a hook or done. */
 	pthread_mutex_t lock;
-	struct round *rounds;  /* in the order of their first call */
+	struct round *rounds;  /* open, oldest first */
 	struct mu_map groups;  /* group key -> struct group */
 	struct mu_map members; /* device -> struct member */
-	bool checking;         /* the timer is set */
+	bool is_timer_set;
 };
 
 struct collectives *collectives_new(struct thread_pool *pool, struct mu_timer *timer,
@@ -137,7 +137,7 @@ void collective_call_unref(struct collective_call *call)
 	free(call);
 }
 
-/* Calls done, unless that has happened.  Takes the reference of the result. */
+/* Calls done, unless it has been called.  Takes the reference of the result. */
 static void call_finish(struct collective_call *call, const struct mu_err *err,
 			struct mu_tensor *result)
 {
@@ -156,7 +156,7 @@ static void call_finish(struct collective_call *call, const struct mu_err *err,
 
 /* ---- rounds ---- */
 
-/* Stores the result of the last step of a device. Called with the lock. */
+/* Records the result of the last step of a device.  Called with cs->lock held. */
 static void set_member(struct collectives *cs, const char *device, bool failure_reported,
 		       const char *failure)
 {
@@ -173,7 +173,7 @@ static void set_member(struct collectives *cs, const char *device, bool failure_
 	m->failure = failure ? mu_xstrdup(failure) : NULL;
 }
 
-/* With the lock: removes the round, so that no call joins it any more. */
+/* Removes the round, so that no further call joins it.  Called with cs->lock held. */
 static void round_close(struct collectives *cs, struct round *r)
 {
 	struct round **at = &cs->rounds;
@@ -206,15 +206,15 @@ static const char *describe(const struct round *r, struct mu_buf *b)
 	return b->data;
 }
 
-/* With the lock: the failure of the members' steps will be a consequence of the round's. */
-static void inform_members(struct collectives *cs, const struct round *r)
+/* Records that the steps of the members fail because of the round.  Called with cs->lock held. */
+static void mark_failures_reported(struct collectives *cs, const struct round *r)
 {
 	for (unsigned i = 0; i < r->n; i++)
 		if (!r->calls[i]->is_finished)
 			set_member(cs, r->calls[i]->part.device, true, NULL);
 }
 
-/* With the lock, which it releases: closes a round and fails its calls. */
+/* Closes a round and fails its calls.  Called with cs->lock held; releases it. */
 static void round_fail_unlock(struct collectives *cs, struct round *r, enum mu_code code,
 			      const char *why)
 {
@@ -222,13 +222,13 @@ static void round_fail_unlock(struct collectives *cs, struct round *r, enum mu_c
 	struct mu_err err;
 
 	round_close(cs, r);
-	inform_members(cs, r);
+	mark_failures_reported(cs, r);
 	pthread_mutex_unlock(&cs->lock);
 	mu_fail(&err, code, "%s was aborted: %s", describe(r, &b), why);
 	round_finish(r, &err, NULL);
 }
 
-static bool round_has(const struct round *r, const char *device)
+static bool round_has_device(const struct round *r, const char *device)
 {
 	for (unsigned i = 0; i < r->n; i++)
 		if (!strcmp(r->calls[i]->part.device, device))
@@ -236,14 +236,14 @@ static bool round_has(const struct round *r, const char *device)
 	return false;
 }
 
-/* The round that the part belongs to: the first open one without its device; NULL: none. */
+/* Finds the round for a part: the first open round of its instance without its device. */
 static struct round *find_round(const struct collectives *cs, const struct collective_part *p)
 {
 	for (struct round *r = cs->rounds; r; r = r->next) {
 		const struct collective_part *first = &r->calls[0]->part;
 
 		if (first->group_key == p->group_key && first->instance_key == p->instance_key &&
-		    !round_has(r, p->device))
+		    !round_has_device(r, p->device))
 			return r;
 	}
 	return NULL;
@@ -267,8 +267,8 @@ static int compare_calls(const void *a, const void *b)
 	return order ? order : x.index - y.index;
 }
 
-/* With the lock: notes the devices of a complete round. */
-static void remember_group(struct collectives *cs, const struct round *r)
+/* Records the devices of a complete round.  Called with cs->lock held. */
+static void record_group(struct collectives *cs, const struct round *r)
 {
 	int64_t key = r->calls[0]->part.group_key;
 	struct group *g;
@@ -298,7 +298,7 @@ static void round_complete(struct pool_job *job)
 	free(parts);
 	if (rc) {
 		pthread_mutex_lock(&cs->lock);
-		inform_members(cs, r);
+		mark_failures_reported(cs, r);
 		pthread_mutex_unlock(&cs->lock);
 	}
 	round_finish(r, rc ? &err : NULL, &result);
@@ -330,14 +330,15 @@ static int check_part(const struct collective_part *p, const struct collective_p
 }
 
 static void check_rounds(void *arg);
-/* With the lock. */
+/* Called with cs->lock held. */
 static void set_timer(struct collectives *cs)
 {
-	if (!cs->checking && cs->rounds)
-		cs->checking = mu_timer_add(cs->timer, CHECK_INTERVAL_MS, check_rounds, cs) != 0;
+	if (!cs->is_timer_set && cs->rounds)
+		cs->is_timer_set =
+		    mu_timer_add(cs->timer, CHECK_INTERVAL_MS, check_rounds, cs) != 0;
 }
 
-/* With the lock: opens a round for the part. */
+/* Opens a round for the part.  Called with cs->lock held. */
 static struct round *open_round(struct collectives *cs, const struct collective_part *p)
 {
 	struct round *r = mu_xmalloc(sizeof(*r) + (size_t)p->group_size * sizeof(r->calls[0]));
@@ -383,7 +384,7 @@ static void join_round(struct collective_call *call)
 		return;
 	}
 	round_close(cs, r);
-	remember_group(cs, r);
+	record_group(cs, r);
 	pthread_mutex_unlock(&cs->lock);
 	if (cs->pool) /* the caller may be a thread of the completion queue */
 		thread_pool_add(cs->pool, &r->job);
@@ -393,7 +394,8 @@ static void join_round(struct collective_call *call)
 
 /* ---- checks of open rounds ---- */
 
-/* With the lock: the missing device of a round of a known group, from *at on; NULL: no more. */
+/* Returns the next device of a known group, from index *at, that has not joined the round; NULL:
+ * none.  Called with cs->lock held. */
 static const char *next_missing(const struct collectives *cs, const struct round *r, unsigned *at)
 {
 	const struct group *g =
@@ -402,7 +404,7 @@ static const char *next_missing(const struct collectives *cs, const struct round
 	while (g && *at < g->n) {
 		const char *device = g->devices[(*at)++];
 
-		if (!round_has(r, device))
+		if (!round_has_device(r, device))
 			return device;
 	}
 	return NULL;
@@ -459,7 +461,7 @@ static void fail_late_rounds(struct collectives *cs)
 	} while (r);
 }
 
-/* With the lock.  NULL: its last step has not failed. */
+/* Returns NULL if the last step of the device has not failed.  Called with cs->lock held. */
 static char *copy_failure(const struct collectives *cs, const char *device)
 {
 	const struct member *m = mu_map_get(&cs->members, device);
@@ -476,7 +478,7 @@ static void check_rounds(void *arg)
 	fail_late_rounds(cs);
 	mu_map_init(&missing);
 	pthread_mutex_lock(&cs->lock);
-	cs->checking = false;
+	cs->is_timer_set = false;
 	for (const struct round *r = cs->rounds; r; r = r->next)
 		for (unsigned at = 0; (device = next_missing(cs, r, &at));)
 			free(mu_map_put(&missing, device, copy_failure(cs, device)));
@@ -494,8 +496,8 @@ static void check_rounds(void *arg)
 
 /* ---- entry points ---- */
 
-/* The open rounds fail at the next check. */
-static void leave_rounds(struct collective_call *call)
+/* Records the failure of the device's step.  Its open rounds fail at the next check. */
+static void record_step_failure(struct collective_call *call)
 {
 	struct collectives *cs = call->cs;
 	const char *device = call->part.device;
@@ -537,7 +539,7 @@ void collective_join(struct collective_call *call)
 	collective_call_ref(call);
 	if (!cs->hooks.send(cs->hooks.ctx, call->id, p, call_replied, call)) {
 		if (p->kind == COLLECTIVE_STEP_FAILED)
-			leave_rounds(call);
+			record_step_failure(call);
 		else
 			join_round(call);
 		collective_call_unref(call);
@@ -546,7 +548,7 @@ void collective_join(struct collective_call *call)
 	pthread_mutex_lock(&cs->lock);
 	is_finished = call->is_finished;
 	pthread_mutex_unlock(&cs->lock);
-	if (is_finished) /* perhaps cancelled before there was something to cancel */
+	if (is_finished) /* collective_cancel may have run before `send` */
 		cs->hooks.cancel_send(cs->hooks.ctx, call->id);
 }
 

@@ -26,7 +26,7 @@ enum collective_kind {
 
 struct collective_part {
 	enum collective_kind kind;
-	bool divide; /* the result of a reduction by the size of the group */
+	bool divide; /* divide the result of a reduction by the size of the group */
 	int64_t group_size, group_key, instance_key;
 	int64_t timeout_ms; /* 0: none */
 	const char *device; /* full name */
@@ -34,14 +34,14 @@ struct collective_part {
 	enum mu_dtype dtype;
 	struct mu_shape shape;
 	struct mu_tensor tensor;
-	const char *why; /* LEAVE: the error */
+	const char *why; /* COLLECTIVE_STEP_FAILED: the error message */
 };
 
 struct collective_hooks {
 	/* Computes the result from the parts, in the order of their devices. */
 	int (*combine)(const struct collective_part *const *parts, unsigned n,
 		       struct mu_tensor *out, struct mu_err *err);
-	/* Sends the part to the leader.  Returns false, without an effect, if this task is it. */
+	/* Sends the part to the leader.  Returns false if this task is the leader. */
 	bool (*send)(void *ctx, int64_t id, const struct collective_part *part,
 		     rendezvous_done done, void *arg);
 	void (*cancel_send)(void *ctx, int64_t id);

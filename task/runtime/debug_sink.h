@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sinks of TensorFlow's debugger (tfdbg), which receive the tensors and graphs of a step as
- * Event messages.  A URL file://FOLDER gets a file for each event; grpc://HOST:PORT names a server
- * with the service EventListener, which gets a stream of them. */
+ * Event messages.  A sink with the URL file://FOLDER writes each event to a file.  A sink with the
+ * URL grpc://HOST:PORT sends a stream of events to the service EventListener of that server. */
 #ifndef MU_TASK_RUNTIME_DEBUG_SINK_H
 #define MU_TASK_RUNTIME_DEBUG_SINK_H
 
@@ -9,17 +9,17 @@
 
 #include "lib/base/buf.h"
 
-enum { DEBUG_CHUNK_BYTES = 4000 * 1024 }; /* of a tensor or graph in an event of a stream */
+enum { DEBUG_CHUNK_BYTES = 4000 * 1024 }; /* chunk of a tensor or graph in one event of a stream */
 
 struct mu_offload;
 struct runtime;
 
 struct debug_event {
 	struct mu_span bytes; /* an encoded Event */
-	const char *path;     /* of its file below the URL's folder, without the time at its end */
+	const char *path; /* file of the event below the URL's folder, without the time suffix */
 	int64_t time_us;
-	const char *watch_key; /* of a tensor, "node:slot:DebugOp"; NULL: names or a graph */
-	bool is_last;          /* chunk of the tensor or graph */
+	const char *watch_key; /* "node:slot:DebugOp"; NULL: the event has no tensor */
+	bool is_last;          /* the last chunk of the tensor or graph */
 };
 
 struct debug_sink {
@@ -30,7 +30,7 @@ struct debug_sink {
 };
 const struct debug_sink *debug_sink_find(const char *url); /* NULL: no sink has such URLs */
 
-/* The client of EventListener servers; a task has it, and tests of kernels do not. */
+/* The client of EventListener servers.  Tests of kernels have none. */
 struct debug_streams {
 	/* Sends an event, and waits for a reply where the server sends one. */
 	int (*send)(void *ctx, const char *url, const struct debug_event *e, struct mu_err *err);
@@ -42,10 +42,10 @@ struct debug_streams {
 	struct mu_offload *offload; /* threads for nodes that publish; borrowed */
 };
 
-/* Returns the present time in microseconds since 1970; each call returns a later one. */
+/* Returns the current time in microseconds since 1970; each call returns a later time. */
 int64_t debug_event_time(void);
 void debug_event_begin(struct mu_buf *event, int64_t time_us);
-/* Appends the folder of a device below that of the URL, with its slash; "": none, for the step. */
+/* Appends the folder name of a device and a slash; nothing for the device "", i.e. for the step. */
 void debug_put_folder(struct mu_buf *path, const char *device);
 
 #endif

@@ -37,9 +37,10 @@ void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead)
 		increment_outstanding(it);
 }
 
-/* Counts an input of a Merge.  True if the node is ready: on its first live input, or dead if no
- * live input can arrive.  It waits for its control inputs, but a dead one does not make it dead. */
-static bool merge_arrives(_Atomic uint64_t *word, bool control, bool dead, bool *merge_dead)
+/* Counts an input of a Merge.  Returns true if the node is ready: on its first live input, or dead
+ * if no live input can arrive.  A Merge waits for its control inputs, but a dead control input does
+ * not make it dead. */
+static bool count_merge_input(_Atomic uint64_t *word, bool control, bool dead, bool *merge_dead)
 {
 	uint64_t old;
 
@@ -57,11 +58,11 @@ static bool merge_arrives(_Atomic uint64_t *word, bool control, bool dead, bool 
 	return !(old & MERGE_LIVE) && (uint32_t)old == 0;
 }
 
-/* take: moves v, of which this is the last use. */
-static inline void put_value(struct value *slot, struct value *v, bool take)
+/* is_last_use: moves v instead of sharing its buffer. */
+static inline void put_value(struct value *slot, struct value *v, bool is_last_use)
 {
 	slot->ref = v->ref;
-	if (take) {
+	if (is_last_use) {
 		mu_tensor_move(&slot->tensor, &v->tensor);
 		v->tensor.buf = NULL;
 		v->tensor.dtype = MU_DT_INVALID;
@@ -74,7 +75,7 @@ static inline void put_value(struct value *slot, struct value *v, bool take)
 }
 
 static void deliver_merge(struct work *w, struct iteration *it, const struct exec_edge *e,
-			  struct value *v, bool dead, bool last)
+			  struct value *v, bool dead, bool is_last_use)
 {
 	const struct exec_node *d = &w->step->executor->nodes[e->dst];
 	_Atomic uint64_t *word = &it->pending[d->pending];
@@ -83,7 +84,7 @@ static void deliver_merge(struct work *w, struct iteration *it, const struct exe
 	if (!control && !dead) {
 		if (atomic_fetch_or(word, MERGE_CLAIMED) & MERGE_CLAIMED)
 			return; /* only the first live input counts */
-		put_value(&it->slots[e->slot], v, last);
+		put_value(&it->slots[e->slot], v, is_last_use);
 	}
 	/* A dead value that enters a loop makes its Merge dead, because the loop does not run. */
 	if (dead && !control && w->step->executor->nodes[e->dst].frame != ROOT_FRAME &&
@@ -94,21 +95,21 @@ static void deliver_merge(struct work *w, struct iteration *it, const struct exe
 			return;
 		}
 	}
-	if (merge_arrives(word, control, dead, &merge_dead))
+	if (count_merge_input(word, control, dead, &merge_dead))
 		work_push(w, e->dst, it, merge_dead);
 }
 
 static inline void deliver(struct work *w, struct iteration *it, const struct exec_edge *e,
-			   struct value *v, bool dead, bool last)
+			   struct value *v, bool dead, bool is_last_use)
 {
 	const struct exec_node *d = &w->step->executor->nodes[e->dst];
 
 	if (d->kind == NODE_MERGE) {
-		deliver_merge(w, it, e, v, dead, last);
+		deliver_merge(w, it, e, v, dead, is_last_use);
 		return;
 	}
 	if (e->slot != NO_SLOT && !dead)
-		put_value(&it->slots[e->slot], v, last);
+		put_value(&it->slots[e->slot], v, is_last_use);
 	if (d->single_input) {
 		work_push(w, e->dst, it, dead);
 		return;
@@ -131,8 +132,8 @@ void work_deliver_all(struct work *w, struct iteration *it, const struct exec_no
 			deliver(w, it, e, NULL, dead, false);
 			continue;
 		}
-		bool last = e + 1 == end || e[1].port != e->port;
+		bool is_last_use = e + 1 == end || e[1].port != e->port;
 		struct value *v = dead ? NULL : &out[e->port];
-		deliver(w, it, e, v, dead || v->dead, last);
+		deliver(w, it, e, v, dead || v->dead, is_last_use);
 	}
 }

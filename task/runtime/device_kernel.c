@@ -5,26 +5,27 @@
 
 #include "task/runtime/runtime.h"
 
-static bool has(uint32_t set, unsigned i)
+static bool bit_is_set(uint32_t set, unsigned i)
 {
 	return i < 32 && set >> i & 1;
 }
 
 bool device_kernel_in_on_device(const struct device_kernel *k, unsigned port, enum mu_dtype t)
 {
-	return k && !has(k->host_in, port) && !has(k->host_in_types, mu_dtype_base(t)) &&
-	       (has(k->device_in, port) || has(DEVICE_PLAIN, mu_dtype_base(t)));
+	return k && !bit_is_set(k->host_in, port) &&
+	       !bit_is_set(k->host_in_types, mu_dtype_base(t)) &&
+	       (bit_is_set(k->device_in, port) || bit_is_set(DEVICE_PLAIN, mu_dtype_base(t)));
 }
 
 bool device_kernel_out_on_device(const struct device_kernel *k, unsigned port, enum mu_dtype t)
 {
-	return k && !has(k->host_out, port) &&
-	       (has(k->device_out, port) || has(DEVICE_PLAIN, mu_dtype_base(t)));
+	return k && !bit_is_set(k->host_out, port) &&
+	       (bit_is_set(k->device_out, port) || bit_is_set(DEVICE_PLAIN, mu_dtype_base(t)));
 }
 
 bool device_kernel_has_type(const struct device_kernel *k, enum mu_dtype t)
 {
-	return has(k->types, mu_dtype_base(t));
+	return bit_is_set(k->types, mu_dtype_base(t));
 }
 
 struct device *device_of_node(const struct mu_node *n, const struct runtime *rt)

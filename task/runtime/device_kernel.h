@@ -19,8 +19,8 @@ struct device_kernel {
 	uint32_t host_in, host_out;     /* ports in host memory for all types */
 	uint32_t device_in, device_out; /* ports in device memory for all types */
 	uint32_t host_in_types;         /* types of inputs in host memory for all ports */
-	/* The CPU kernel's functions are used: they do not access elements themselves. */
-	bool same;
+	/* The functions of the CPU kernel run, because they do not access elements. */
+	bool uses_cpu_functions;
 };
 
 #define DEVICE_TYPE(t) ((uint32_t)1 << (t))

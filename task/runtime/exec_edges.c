@@ -28,9 +28,9 @@ static void sort_ports(struct exec_edge *edges, uint32_t n, uint32_t ports, stru
 	for (uint32_t i = 0; i < n; i++)
 		count[edges[i].port == MU_CONTROL ? ports : (uint32_t)edges[i].port]++;
 	for (uint32_t p = 0, at = 0; p <= ports; p++) {
-		uint32_t here = count[p];
+		uint32_t n_port = count[p];
 		count[p] = at;
-		at += here;
+		at += n_port;
 	}
 	for (uint32_t i = 0; i < n; i++)
 		tmp[count[edges[i].port == MU_CONTROL ? ports : (uint32_t)edges[i].port]++] =
@@ -41,7 +41,7 @@ static void sort_ports(struct exec_edge *edges, uint32_t n, uint32_t ports, stru
 int exec_graph_make_edges(struct executor *e, struct mu_err *err)
 {
 	size_t total = 0;
-	uint32_t *fill = MU_NEW_ARRAY(uint32_t, (size_t)e->n_nodes + 1), most = 0;
+	uint32_t *fill = MU_NEW_ARRAY(uint32_t, (size_t)e->n_nodes + 1), max_edges = 0;
 
 	for (unsigned i = 0; i < e->n_nodes; i++) {
 		const struct mu_node *n = e->nodes[i].node;
@@ -60,8 +60,8 @@ int exec_graph_make_edges(struct executor *e, struct mu_err *err)
 	for (uint32_t i = 0, at = 0; i < e->n_nodes; i++) {
 		e->nodes[i].edges = at;
 		at += e->nodes[i].n_edges;
-		if (e->nodes[i].n_edges > most)
-			most = e->nodes[i].n_edges;
+		if (e->nodes[i].n_edges > max_edges)
+			max_edges = e->nodes[i].n_edges;
 	}
 	for (unsigned i = 0; i < e->n_nodes; i++) {
 		const struct mu_node *n = e->nodes[i].node;
@@ -76,7 +76,7 @@ int exec_graph_make_edges(struct executor *e, struct mu_err *err)
 			fill[from->id]++;
 		}
 	}
-	struct exec_edge *tmp = MU_NEW_ARRAY(struct exec_edge, (size_t)most + 1);
+	struct exec_edge *tmp = MU_NEW_ARRAY(struct exec_edge, (size_t)max_edges + 1);
 	uint32_t *count = MU_NEW_ARRAY(uint32_t, (size_t)e->max_out + 2);
 	for (unsigned i = 0; i < e->n_nodes; i++)
 		sort_ports(e->edges + e->nodes[i].edges, e->nodes[i].n_edges, e->nodes[i].n_out,

@@ -6,7 +6,7 @@
 
 struct frame_walk {
 	struct executor *e;
-	uint32_t *after; /* by node: the frame of its outputs */
+	uint32_t *output_frame; /* by node id: the frame of its outputs */
 	uint32_t cap_frames;
 };
 
@@ -40,7 +40,8 @@ static int frame_declare(struct frame_walk *w, struct exec_node *p, struct mu_er
 }
 
 /* Finds the frame of p's outputs. */
-static int frame_after(struct frame_walk *w, struct exec_node *p, uint32_t *out, struct mu_err *err)
+static int find_output_frame(struct frame_walk *w, struct exec_node *p, uint32_t *out,
+			     struct mu_err *err)
 {
 	int rc = 0;
 
@@ -59,14 +60,15 @@ static int frame_after(struct frame_walk *w, struct exec_node *p, uint32_t *out,
 	return rc;
 }
 
-/* Checks that the inputs of n, or only those over back edges, come from one frame. */
-static int check_frame(const struct frame_walk *w, const struct mu_node *n, bool back,
+/* Checks that the inputs of n come from its frame: those over back edges if is_back_edge is true,
+ * else the others. */
+static int check_frame(const struct frame_walk *w, const struct mu_node *n, bool is_back_edge,
 		       struct mu_err *err)
 {
 	for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 		const struct mu_node *from = n->inputs[k].node;
-		if (mu_edge_is_back(from, n) == back &&
-		    w->after[from->id] != w->e->nodes[n->id].frame)
+		if (mu_edge_is_back(from, n) == is_back_edge &&
+		    w->output_frame[from->id] != w->e->nodes[n->id].frame)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Node '%s' has inputs from different frames of control flow",
 				       n->name);
@@ -78,7 +80,7 @@ static uint32_t frame_of_inputs(const struct frame_walk *w, const struct mu_node
 {
 	for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
 		if (!mu_edge_is_back(n->inputs[k].node, n))
-			return w->after[n->inputs[k].node->id];
+			return w->output_frame[n->inputs[k].node->id];
 	return ROOT_FRAME;
 }
 
@@ -89,7 +91,7 @@ static int find_frames(struct frame_walk *w, struct mu_node *const *order, unsig
 		struct exec_node *p = &w->e->nodes[order[i]->id];
 		p->frame = frame_of_inputs(w, p->node);
 		MU_RETURN_IF_ERROR(check_frame(w, p->node, false, err));
-		MU_RETURN_IF_ERROR(frame_after(w, p, &w->after[p->node->id], err));
+		MU_RETURN_IF_ERROR(find_output_frame(w, p, &w->output_frame[p->node->id], err));
 	}
 	for (unsigned i = 0; i < n_order; i++)
 		MU_RETURN_IF_ERROR(check_frame(w, order[i], true, err));
@@ -121,7 +123,7 @@ int exec_graph_find_frames(struct executor *e, struct mu_err *err)
 	e->frames = MU_ARENA_ARRAY(&e->arena, struct exec_frame, w.cap_frames);
 	e->n_frames = 1;
 	e->frames[ROOT_FRAME].name = "";
-	w.after = MU_ARENA_ARRAY(&scratch, uint32_t, e->n_nodes);
+	w.output_frame = MU_ARENA_ARRAY(&scratch, uint32_t, e->n_nodes);
 	order = MU_ARENA_ARRAY(&scratch, struct mu_node *, e->n_nodes);
 	n_order = mu_graph_order(e->graph, 0, order, &scratch);
 	MU_RETURN_IF_ERROR(find_frames(&w, order, n_order, err));

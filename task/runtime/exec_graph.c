@@ -28,9 +28,8 @@ static int find_kernel(const struct mu_node *n, const struct runtime *rt, const 
 
 	if (rc)
 		return rc;
-	const struct device_kernel *own =
-	    device_of_node(n, rt) ? rt->kernels->find_device(n) : NULL;
-	*out = own && !own->same ? &own->k : rt->kernels->find(n->op);
+	const struct device_kernel *dk = device_of_node(n, rt) ? rt->kernels->find_device(n) : NULL;
+	*out = dk && !dk->uses_cpu_functions ? &dk->k : rt->kernels->find(n->op);
 	if (!*out)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "this task has no CPU kernel for op '%s', node '%s'", n->op,

@@ -49,23 +49,23 @@ struct exec_node {
 	uint32_t in_slot;        /* first input slot */
 	uint32_t edges, n_edges; /* ordered by port; control edges last */
 	uint32_t pending;        /* index of the pending word in an iteration */
-	uint32_t frame;          /* the node's own */
+	uint32_t frame;          /* index of the node's frame */
 	uint8_t kind;            /* enum node_kind */
 	bool async : 1, expensive : 1, sees_dead : 1, uninit_ok : 1, ref_in : 1, constant : 1;
 	bool checks_shapes : 1; /* the op's row has patterns for inputs */
-	bool single_input : 1;  /* only one input to wait for: the pending word is not used.  Steps
-				   of  100,000 products that wait for no other are 1.4 x as fast. */
+	bool single_input : 1; /* one pending input: the pending word is not used.  Steps of 100,000
+				  independent products are 1.4 x as fast. */
 	bool is_bound : 1; /* a Const without control inputs: its tensor is in its users' slots */
 	bool has_bound_input : 1; /* has an input from such a constant */
 	const uint8_t *out_types; /* enum mu_dtype by output; references as their base types */
 };
 
-/* Data that is needed rarely, with the same index. */
+/* Rarely used data of the node with the same index. */
 struct exec_node_extra {
 	const struct kernel *kernel;
 	uint64_t initial;                  /* pending word at the start of an iteration */
 	uint32_t child;                    /* Enter: the frame it opens */
-	const struct exec_node *next_exit; /* Exit: another one of the frame */
+	const struct exec_node *next_exit; /* Exit: the next Exit of the frame */
 	uint32_t call, out_slot; /* asynchronous: call record and output slots in the iteration */
 };
 
@@ -82,7 +82,7 @@ struct exec_frame {
 	const struct exec_node *exits;
 	int64_t max_active;              /* iterations: the Enter's parallel_iterations */
 	uint64_t *initial;               /* n_nodes pending words */
-	size_t slots_at, calls_at, size; /* of an iteration's block */
+	size_t slots_at, calls_at, size; /* offsets and size of an iteration's block */
 };
 
 struct executor {
@@ -141,7 +141,7 @@ struct frame {
 	struct stored_value *constants;
 	struct stored_value *waiting; /* for the next iteration, which may not start yet */
 	const struct exec_node **live_exits;
-	unsigned n_live, cap_live;
+	unsigned n_live, cap_live; /* number and capacity of live_exits */
 };
 
 /* A call of an asynchronous kernel, which gets `k`. */
@@ -151,7 +151,7 @@ struct call {
 	struct iteration *it;
 	uint32_t node;
 	bool registered, failed;
-	int64_t began;             /* start time, in a traced step */
+	int64_t start_ns;          /* in a traced step */
 	struct call *next, **link; /* in step->waiting */
 	void (*cancel)(void *arg);
 	void *cancel_arg;
@@ -168,11 +168,11 @@ struct work {
 	struct step *step;
 	struct work *outer; /* this thread's work on another step, interrupted by this one */
 	struct item *items, embedded_items[WORK_EMBEDDED];
-	unsigned first, n, cap; /* of items: the queue is items[first] to items[first + n - 1] */
+	unsigned first, n, cap; /* the queue is items[first] to items[first + n - 1] */
 	struct pool_job *finished, **last_finished; /* calls whose successors wait for `items` */
-	unsigned done;
-	unsigned max_nodes;       /* inline execution: nodes that may run */
-	size_t inline_bytes;      /* inline execution: bytes of inputs so far */
+	unsigned n_run;                             /* nodes that have run */
+	unsigned max_nodes;                         /* inline execution: nodes that may run */
+	size_t inline_bytes;                        /* inline execution: bytes of inputs so far */
 	bool is_inline;           /* inline execution on an I/O thread, which must return soon */
 	bool is_outermost_inline; /* the first work of the inline execution */
 	struct kernel_call call;  /* reused for each kernel */

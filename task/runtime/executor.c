@@ -26,8 +26,8 @@
 #include "task/runtime/exec_graph.h"
 #include "task/runtime/trace.h"
 
-/* Budget of inline execution: nodes, input bytes of one node, input bytes in total.  Other threads
- * pass a node on if its inputs have at least OFFLOAD_MIN_BYTES bytes. */
+/* Budget of inline execution: nodes, input bytes of one node, input bytes in total.  Outside inline
+ * execution an expensive node goes to the pool if its inputs have at least OFFLOAD_MIN_BYTES. */
 enum {
 	INLINE_MAX_NODES = 512,
 	INLINE_MAX_NODE_BYTES = 1 << 20,
@@ -38,12 +38,12 @@ enum {
 static _Thread_local struct work *current;
 
 /* The inline execution of this thread.  It runs one step; the step may finish asynchronous calls of
- * other steps (an enqueue finishes a dequeue), which run afterwards.  All share one budget, and the
- * pool gets the work beyond it. */
+ * other steps (an enqueue finishes a dequeue); their successors run afterwards.  All these steps
+ * share one budget.  When it is used up, the pool runs the remaining work. */
 static _Thread_local struct inline_budget {
-	bool on;
-	unsigned done;                  /* nodes */
-	size_t inline_bytes;            /* of their inputs */
+	bool is_active;
+	unsigned n_run;                 /* nodes that have run */
+	size_t inline_bytes;            /* input bytes of these nodes */
 	struct pool_job *first, **last; /* finished calls of other steps */
 } inline_budget;
 
@@ -176,20 +176,20 @@ static inline bool inputs_are_valid(struct work *w, const struct exec_node *n, s
 static __attribute__((noinline)) void execute_traced(struct work *w, const struct exec_node *n,
 						     struct iteration *it, bool dead)
 {
-	int64_t began = mu_wall_ns();
+	int64_t start_ns = mu_wall_ns();
 	struct mu_err err = {0};
 
 	if (!inputs_are_valid(w, n, it))
 		return;
 	if (n->async) {
-		it->calls[exec_node_extra(w->step->executor, n)->call].began = began;
+		it->calls[exec_node_extra(w->step->executor, n)->call].start_ns = start_ns;
 		run_async(w, n, it, dead);
 		return;
 	}
 	fill_call(&w->call, w->step, n, it, w->out, dead);
 	if (n->run && n->run(&w->call, &err))
 		step_fail(w->step, n->node, &err);
-	step_trace_node(w->step->trace, n->node, began, w->out, n->n_out);
+	step_trace_node(w->step->trace, n->node, start_ns, w->out, n->n_out);
 	node_complete(w, n, it, w->out, false);
 }
 
@@ -284,16 +284,17 @@ static void work_begin(struct work *w, struct step *s, bool is_inline)
 	w->step = s;
 	w->outer = current;
 	w->items = w->embedded_items;
-	w->first = w->n = w->done = 0;
+	w->first = w->n = w->n_run = 0;
 	w->finished = NULL;
 	w->last_finished = &w->finished;
 	w->cap = WORK_EMBEDDED;
 	w->is_inline = is_inline;
-	w->is_outermost_inline = is_inline && !w->outer && !inline_budget.on;
+	w->is_outermost_inline = is_inline && !w->outer && !inline_budget.is_active;
 	if (w->is_outermost_inline)
-		inline_budget = (struct inline_budget){.on = true, .last = &inline_budget.first};
+		inline_budget =
+		    (struct inline_budget){.is_active = true, .last = &inline_budget.first};
 	w->max_nodes =
-	    inline_budget.done < INLINE_MAX_NODES ? INLINE_MAX_NODES - inline_budget.done : 0;
+	    inline_budget.n_run < INLINE_MAX_NODES ? INLINE_MAX_NODES - inline_budget.n_run : 0;
 	w->inline_bytes = inline_budget.inline_bytes;
 	w->out = w->embedded_out;
 	if (s->executor->max_out > OUT_EMBEDDED)
@@ -305,13 +306,13 @@ static void work_begin(struct work *w, struct step *s, bool is_inline)
 
 /* Adds the successors of a call to this thread's queue.  A receive of a dead tensor is dead itself,
  * so its control edges are dead too. */
-static void finish_in(struct work *w, struct call *c)
+static void finish_call(struct work *w, struct call *c)
 {
 	const struct exec_node *n = &w->step->executor->nodes[c->node];
 	bool dead = n->n_out == 1 && c->k.out[0].dead;
 
 	if (w->step->trace && !c->failed)
-		step_trace_node(w->step->trace, n->node, c->began, c->k.out, n->n_out);
+		step_trace_node(w->step->trace, n->node, c->start_ns, c->k.out, n->n_out);
 	node_complete(w, n, c->it, c->k.out, c->failed || dead);
 }
 
@@ -324,7 +325,7 @@ static void finish_calls(struct work *w)
 	w->last_finished = &w->finished;
 	for (struct pool_job *next; job; job = next) {
 		next = job->next;
-		finish_in(w, MU_CONTAINER(job, struct call, job));
+		finish_call(w, MU_CONTAINER(job, struct call, job));
 	}
 }
 
@@ -366,16 +367,16 @@ static void work_run(struct work *w)
 			continue;
 		}
 		execute(w, n, it, dead);
-		w->done++;
-		if (w->is_inline && w->done > w->max_nodes && w->n) {
+		w->n_run++;
+		if (w->is_inline && w->n_run > w->max_nodes && w->n) {
 			offload_items(w, w->items + w->first, w->n);
 			w->first = w->n = 0;
 		}
 	}
 	mu_set_float_mode(float_mode);
 	current = w->outer;
-	if (inline_budget.on) {
-		inline_budget.done += w->done;
+	if (inline_budget.is_active) {
+		inline_budget.n_run += w->n_run;
 		inline_budget.inline_bytes = inline_budget.inline_bytes > w->inline_bytes
 						 ? inline_budget.inline_bytes
 						 : w->inline_bytes;
@@ -430,29 +431,29 @@ struct step *executor_start(struct executor *e, struct rendezvous *r, struct ste
 	return s;
 }
 
-/* ---- the end of an asynchronous call ---- */
+/* ---- completion of asynchronous calls ---- */
 
 static void finish_job(struct pool_job *job)
 {
 	struct call *c = MU_CONTAINER(job, struct call, job);
 	struct work w;
 
-	work_begin(&w, c->k.step, inline_budget.on);
-	finish_in(&w, c);
+	work_begin(&w, c->k.step, inline_budget.is_active);
+	finish_call(&w, c);
 	work_run(&w);
 }
 
-/* Defers the completion, because this thread is inside of another step: to the end of inline
- * execution, or to the pool. */
+/* Defers the completion to the end of inline execution or to the pool, because this thread runs
+ * another step. */
 static void defer_finish(struct call *c)
 {
 	c->job.run = finish_job;
-	if (!inline_budget.on || inline_budget.done >= INLINE_MAX_NODES ||
+	if (!inline_budget.is_active || inline_budget.n_run >= INLINE_MAX_NODES ||
 	    inline_budget.inline_bytes >= INLINE_MAX_BYTES) {
 		thread_pool_add(c->k.step->executor->rt->pool, &c->job);
 		return;
 	}
-	inline_budget.done++;
+	inline_budget.n_run++;
 	c->job.next = NULL;
 	*inline_budget.last = &c->job;
 	inline_budget.last = &c->job.next;
@@ -477,7 +478,7 @@ void kernel_finish(struct kernel_call *k, const struct mu_err *err)
 		defer_finish(c);
 	} else {
 		work_begin(&w, s, true);
-		finish_in(&w, c);
+		finish_call(&w, c);
 		work_run(&w);
 	}
 }

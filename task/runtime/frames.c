@@ -15,7 +15,7 @@
 
 #include "task/runtime/exec_graph.h"
 
-/* Adds an iteration behind the youngest.  Called with f->lock held, or before others know f. */
+/* Appends an iteration.  Called with f->lock held, or before f is in the step's list. */
 static struct iteration *add_iteration(struct frame *f)
 {
 	struct iteration *t = iteration_new(f->info), **end = &f->iterations;
@@ -134,11 +134,11 @@ static void deliver_dead_exits(struct work *w, struct frame *f)
 	struct executor *e = f->step->executor;
 
 	for (const struct exec_node *n = f->info->exits; n; n = exec_node_extra(e, n)->next_exit) {
-		bool live = false;
+		bool is_live = false;
 
 		for (unsigned k = 0; k < f->n_live; k++)
-			live |= f->live_exits[k] == n;
-		if (!live)
+			is_live |= f->live_exits[k] == n;
+		if (!is_live)
 			work_deliver_all(w, f->parent, n, NULL, true);
 	}
 }
@@ -155,9 +155,9 @@ static void deliver_values(struct work *w, struct iteration *t, const struct sto
 	}
 }
 
-/* Starts the iteration that values wait for.  Called with f->lock held, which it releases
- * meanwhile. */
-static void start_waiting(struct work *w, struct frame *f)
+/* Starts the next iteration and delivers the waiting values to it.  Called with f->lock held;
+ * releases it during the delivery. */
+static void start_next_iteration(struct work *w, struct frame *f)
 {
 	struct stored_value *waiting = mu_steal(&f->waiting);
 	struct iteration *t = add_iteration(f);
@@ -184,7 +184,7 @@ static void free_ended_iterations(struct work *w, struct frame *f)
 			f->n_active--;
 			iteration_free(f->info, it);
 			if (f->waiting)
-				start_waiting(w, f);
+				start_next_iteration(w, f);
 		}
 		bool is_last = !f->iterations;
 		pthread_mutex_unlock(&f->lock);
@@ -213,7 +213,7 @@ static void frame_enter(struct work *w, const struct exec_node *n, struct iterat
 			struct value *out, bool dead)
 {
 	struct frame *f = open_frame(w->step, exec_node_extra(w->step->executor, n)->child, it);
-	struct iteration *first, *last, *later = NULL;
+	struct iteration *first, *last, *next_active = NULL;
 
 	pthread_mutex_lock(&f->lock);
 	first = last =
@@ -222,19 +222,19 @@ static void frame_enter(struct work *w, const struct exec_node *n, struct iterat
 	if (n->constant && !dead) {
 		store_value(&f->constants, n, &out[0]);
 		/* Active iterations get the value too; later ones find it in the list. */
-		later = first->next;
-		for (struct iteration *t = later; t; t = t->next, last = last->next)
+		next_active = first->next;
+		for (struct iteration *t = next_active; t; t = t->next, last = last->next)
 			t->outstanding++;
 	}
 	pthread_mutex_unlock(&f->lock);
-	while (later) {
+	while (next_active) {
 		struct value v;
-		struct iteration *t = later;
+		struct iteration *t = next_active;
 		value_ref(&v, &out[0]);
 		work_deliver_all(w, t, n, &v, false);
 		value_clear(&v);
 		pthread_mutex_lock(&f->lock);
-		later = t == last ? NULL : t->next;
+		next_active = t == last ? NULL : t->next;
 		t->outstanding--;
 		pthread_mutex_unlock(&f->lock);
 	}
@@ -272,8 +272,8 @@ static void next_iteration(struct work *w, const struct exec_node *n, struct ite
 	pthread_mutex_unlock(&f->lock); /* t cannot end while `it` is active */
 }
 
-static int frame_leave(struct work *w, const struct exec_node *n, struct iteration *it,
-		       struct value *out, struct mu_err *err)
+static int frame_exit(struct work *w, const struct exec_node *n, struct iteration *it,
+		      struct value *out, struct mu_err *err)
 {
 	struct frame *f = it->frame;
 	bool is_live = false;
@@ -305,6 +305,6 @@ int frame_propagate(struct work *w, const struct exec_node *n, struct iteration 
 	else if (n->kind == NODE_NEXT && !dead)
 		next_iteration(w, n, it, out);
 	else if (!dead)
-		return frame_leave(w, n, it, out, err);
+		return frame_exit(w, n, it, out, err);
 	return 0;
 }

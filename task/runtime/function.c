@@ -11,9 +11,9 @@ struct function {
 	unsigned n_in, n_out;
 };
 
-/* Takes the body. */
-static int function_of(struct runtime *rt, const struct step *s, struct mu_graph *body,
-		       const char *name, struct function **out, struct mu_err *err)
+/* Compiles a function body.  Takes the body, also on failure. */
+static int compile_body(struct runtime *rt, const struct step *s, struct mu_graph *body,
+			const char *name, struct function **out, struct mu_err *err)
 {
 	struct function *fn;
 	int rc;
@@ -54,7 +54,7 @@ int function_new(struct runtime *rt, const struct step *s, const struct mu_func 
 			       f->name);
 	if ((rc = mu_library_instantiate(library, def, f->attrs, f->n_attrs, false, &body, err)))
 		return rc;
-	return function_of(rt, s, body, f->name, out, err);
+	return compile_body(rt, s, body, f->name, out, err);
 }
 
 int function_from_graph(struct runtime *rt, const struct step *s, struct mu_span graph_def,
@@ -67,7 +67,7 @@ int function_from_graph(struct runtime *rt, const struct step *s, struct mu_span
 		mu_graph_free(body);
 		return rc;
 	}
-	return function_of(rt, s, body, "of a GraphDef", out, err);
+	return compile_body(rt, s, body, "of a GraphDef", out, err);
 }
 
 void function_share_state(struct function *f, const struct step *s, const char *name)
@@ -103,7 +103,7 @@ void caller_fini(struct caller *c)
 	pthread_mutex_destroy(&c->lock);
 }
 
-static const struct mu_err stopped = {MU_CANCELLED, "the caller of the function has stopped"};
+static const struct mu_err stopped_error = {MU_CANCELLED, "the caller of the function has stopped"};
 
 void caller_stop(struct caller *c)
 {
@@ -112,24 +112,23 @@ void caller_stop(struct caller *c)
 	struct step *s = c->step ? step_ref(c->step) : NULL;
 	pthread_mutex_unlock(&c->lock);
 	if (s)
-		step_cancel(s, &stopped);
+		step_cancel(s, &stopped_error);
 	step_unref(s);
 }
 
-/* Sets the step that the caller waits for; NULL: none.  Cancels it if caller_stop was called
- * before.
- */
+/* Sets the step that the caller waits for; NULL: none.  Cancels the step if caller_stop was called
+ * before. */
 static void caller_set_step(struct caller *c, struct step *s)
 {
 	pthread_mutex_lock(&c->lock);
 	c->step = s;
-	bool late = s && caller_stopped(c);
+	bool is_stopped = s && caller_stopped(c);
 	pthread_mutex_unlock(&c->lock);
-	if (late)
-		step_cancel(s, &stopped);
+	if (is_stopped)
+		step_cancel(s, &stopped_error);
 }
 
-/* ---- a call ---- */
+/* ---- calls ---- */
 
 struct call_wait {
 	pthread_mutex_t lock;
@@ -167,7 +166,7 @@ int function_call(struct function *f, struct caller *caller, const struct mu_ten
 		return mu_invalid(err, "a function with %u results was called for %u", f->n_out,
 				  n_out);
 	memset(out, 0, n_out * sizeof *out);
-	/* masters do not use such step ids */
+	/* masters do not use negative step ids */
 	int64_t id = INT64_MIN + atomic_fetch_add(&calls, 1);
 	struct rendezvous *r = rendezvous_new(f->rt->steps, id);
 	struct step *s = executor_start(f->executor, r, NULL, &frame, call_done, &w);

@@ -13,8 +13,8 @@
 struct caller {
 	pthread_mutex_t lock;
 	_Atomic bool stopped;
-	struct step *step; /* of the running call; NULL: none */
-	/* of dataset iterators: how many read each other, how many of them ignore errors */
+	struct step *step; /* step of the running call; NULL: none */
+	/* dataset iterators: nesting depth of running reads; how many of these ignore errors */
 	unsigned depth, ignoring;
 };
 void caller_init(struct caller *c);
@@ -33,8 +33,9 @@ int function_new(struct runtime *rt, const struct step *s, const struct mu_func 
 /* Compiles a GraphDef, whose _Retval nodes are the outputs. */
 int function_from_graph(struct runtime *rt, const struct step *s, struct mu_span graph_def,
 			struct function **out, struct mu_err *err);
-/* If s runs a function, f shares kernel state with others of its name that the function's calls
- * make: a random generator continues in the next call.  Before the first call of f. */
+/* If s runs a function, f shares kernel state with the functions of this name that other calls of
+ * that function make.  So a random generator continues in the next call.  Must precede the first
+ * call of f. */
 void function_share_state(struct function *f, const struct step *s, const char *name);
 void function_free(struct function *f);
 unsigned function_outputs(const struct function *f);

@@ -5,7 +5,7 @@
 
 #include "task/runtime/exec_graph.h"
 
-/* Limits of root blocks cached for the next steps: their number, and bytes beyond the first one. */
+/* Limits of cached root blocks: their number, and their bytes if there are several. */
 enum { MAX_SPARE = 8, SPARE_BYTES = 8 << 20 };
 
 struct iteration *iteration_new(const struct exec_frame *f)
@@ -65,7 +65,7 @@ struct iteration *iteration_take_root(struct executor *e)
 
 void iteration_cache_root(struct executor *e, struct iteration *it)
 {
-	/* loops, Merge and errors leave unused values in slots */
+	/* after loops, Merge and errors, slots may have unused values */
 	for (uint32_t i = 0; i < e->frames[ROOT_FRAME].n_slots; i++)
 		if (!it->slots[i].is_constant)
 			value_clear(&it->slots[i]);

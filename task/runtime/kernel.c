@@ -4,15 +4,15 @@
 #include "lib/ops/op_def.h"
 #include "task/runtime/exec_graph.h"
 
-/* References and dead values have no shape that an op's row describes. */
+/* The patterns of an op's row do not apply to references and dead values: these get rank -1. */
 int kernel_check_shapes(const struct mu_node *n, const struct value *in, unsigned n_in,
 			struct mu_err *err)
 {
-	struct mu_pshape few[8], *shapes = few;
-	MU_AUTO_FREE struct mu_pshape *many = NULL;
+	struct mu_pshape embedded[8], *shapes = embedded;
+	MU_AUTO_FREE struct mu_pshape *allocated = NULL;
 
-	if (n_in > MU_COUNT(few))
-		shapes = many = MU_NEW_ARRAY(struct mu_pshape, n_in);
+	if (n_in > MU_COUNT(embedded))
+		shapes = allocated = MU_NEW_ARRAY(struct mu_pshape, n_in);
 	struct mu_shape_ctx c = {.node = n, .n_in = n_in, .in = shapes};
 
 	for (unsigned i = 0; i < n_in; i++)

@@ -33,7 +33,7 @@ struct kernel_call {
 	const struct mu_node *node;
 	void *state; /* set by prepare */
 	unsigned n_in, n_out;
-	struct value *in;  /* dereferenced, unless the op takes a ref there */
+	struct value *in;  /* dereferenced, unless the op's input is a reference */
 	struct value *out; /* filled by the kernel; empty before */
 	struct step *step;
 	struct runtime *runtime;        /* devices, resources, pool: task/runtime/runtime.h */
@@ -42,7 +42,7 @@ struct kernel_call {
 };
 
 enum kernel_flag {
-	KERNEL_EXPENSIVE = 1 << 0, /* may run on another thread; the others run in place */
+	KERNEL_EXPENSIVE = 1 << 0, /* may run on another thread; other kernels run in place */
 	KERNEL_SEES_DEAD = 1 << 1, /* runs even if an input is dead (Send, Merge) */
 	KERNEL_NO_FOLD = 1 << 2,   /* result must not be computed ahead of time */
 	KERNEL_MOVES = 1 << 3,     /* takes the references of its inputs */
@@ -96,8 +96,8 @@ int kernel_out_value(struct kernel_call *c, unsigned i, enum mu_dtype dtype, con
 		     struct mu_err *err);
 /* The same with a copy of the text. */
 int kernel_out_string(struct kernel_call *c, unsigned i, struct mu_span text, struct mu_err *err);
-/* Makes output i in the memory of input `from` if this is its last use and type and size match,
- * else in new memory.  Elementwise kernels may then work in place. */
+/* Makes output i in the memory of input `from` if this is the input's last use and type and size
+ * match, else in new memory.  Elementwise kernels may then work in place. */
 int kernel_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
 		     const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err);
 void kernel_out_take(struct kernel_call *c, unsigned i,
@@ -118,7 +118,7 @@ void kernel_finish(struct kernel_call *c, const struct mu_err *err);
 bool kernel_on_cancel(struct kernel_call *c, void (*cancel)(void *arg), void *arg);
 bool kernel_uncancel(struct kernel_call *c);
 
-/* For kernels that run for long: CANCELLED if the step has failed or been cancelled. */
+/* For long-running kernels: returns CANCELLED if the step has failed or was cancelled. */
 int kernel_check_cancelled(const struct kernel_call *c, struct mu_err *err);
 
 /* Splits [0, n) over the compute pool, in pieces of at least `grain`, and waits; runs small ranges

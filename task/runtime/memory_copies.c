@@ -15,7 +15,7 @@ enum { HOST = -1 };
 
 struct node_placement {
 	const struct device_kernel *kernel; /* NULL: runs on the host */
-	int device;                         /* number, or HOST */
+	int device;                         /* device number, or HOST */
 	enum mu_dtype *in, *out;
 	unsigned n_in, n_out;
 };
@@ -23,13 +23,13 @@ struct copies {
 	struct mu_graph *g;
 	struct runtime *rt;
 	struct mu_arena scratch;
-	struct node_placement *ends;  /* by id, of the original nodes */
-	struct mu_map by_destination; /* {source, port, destination} -> node */
-	unsigned n, n_added;          /* original nodes; inserted nodes */
+	struct node_placement *placements; /* placements of the original nodes, by id */
+	struct mu_map by_destination;      /* {source, port, destination} -> node */
+	unsigned n, n_added;               /* original nodes; added nodes */
 	struct mu_err *err;
 };
 
-static int read_ends(struct copies *s, const struct mu_node *n, struct node_placement *e)
+static int read_placement(struct copies *s, const struct mu_node *n, struct node_placement *e)
 {
 	struct device *device = device_of_node(n, s->rt);
 	int rc;
@@ -72,26 +72,27 @@ static struct mu_input copies_add_constant(struct copies *s, const struct mu_nod
 	return (struct mu_input){n, 0};
 }
 
-/* Copies the tensor of `from` from memory space `is` to `want`. */
-static struct mu_input get_copy(struct copies *s, struct mu_input from, int is, int want,
-				const char *device, enum mu_dtype t)
+/* Finds or adds a copy of the tensor `from` in memory space `to_space`.  A memory space is a device
+ * number or HOST. */
+static struct mu_input get_copy(struct copies *s, struct mu_input from, int from_space,
+				int to_space, const char *device, enum mu_dtype t)
 {
 	struct {
 		unsigned id;
-		int port, want;
-	} key = {from.node->id, from.port, want};
-	struct mu_node *there = mu_map_get_n(&s->by_destination, &key, sizeof key);
+		int port, to_space;
+	} key = {from.node->id, from.port, to_space};
+	struct mu_node *copy = mu_map_get_n(&s->by_destination, &key, sizeof key);
 
-	if (there)
-		return (struct mu_input){there, 0};
-	if (mu_node_is_constant(from.node) && want == HOST) {
+	if (copy)
+		return (struct mu_input){copy, 0};
+	if (mu_node_is_constant(from.node) && to_space == HOST) {
 		from = copies_add_constant(s, from.node, "Const", s->rt->cpu_name);
 	} else if (mu_node_is_constant(from.node)) { /* a Const of int32 is always in host memory */
 		from = copies_add_constant(s, from.node, "_ConstOnGpu", device);
 	} else {
-		if (is != HOST)
+		if (from_space != HOST)
 			from = add_copy(s, from, "_CopyFromGpuToHost", from.node->device, t);
-		if (want != HOST)
+		if (to_space != HOST)
 			from = add_copy(s, from, "_CopyFromHostToGpu", device, t);
 	}
 	mu_map_put_n(&s->by_destination, &key, sizeof key, from.node);
@@ -100,18 +101,19 @@ static struct mu_input get_copy(struct copies *s, struct mu_input from, int is, 
 
 static int copies_add_inputs(struct copies *s, struct mu_node *n)
 {
-	const struct node_placement *e = &s->ends[n->id];
+	const struct node_placement *e = &s->placements[n->id];
 
 	for (unsigned k = 0; k < n->n_inputs && k < e->n_in; k++) {
 		struct mu_input in = n->inputs[k];
-		const struct node_placement *f = &s->ends[in.node->id];
+		const struct node_placement *f = &s->placements[in.node->id];
 		if ((unsigned)in.port >= f->n_out)
 			continue; /* exec_graph_compile reports the error */
 		enum mu_dtype t = f->out[in.port];
-		int is =
+		int from_space =
 		    device_kernel_out_on_device(f->kernel, (unsigned)in.port, t) ? f->device : HOST;
-		int want = device_kernel_in_on_device(e->kernel, k, e->in[k]) ? e->device : HOST;
-		if (is == want)
+		int to_space =
+		    device_kernel_in_on_device(e->kernel, k, e->in[k]) ? e->device : HOST;
+		if (from_space == to_space)
 			continue;
 		if (mu_dtype_is_ref(e->in[k]) && mu_dtype_is_ref(t))
 			return mu_fail(
@@ -120,7 +122,7 @@ static int copies_add_inputs(struct copies *s, struct mu_node *n)
 			    "there is no such kernel of that device for %s\n\t [[{{node %s}}]]",
 			    n->op, in.node->name, in.node->device, mu_dtype_name(mu_dtype_base(t)),
 			    n->name);
-		n->inputs[k] = get_copy(s, in, is, want, n->device, t);
+		n->inputs[k] = get_copy(s, in, from_space, to_space, n->device, t);
 	}
 	return 0;
 }
@@ -128,18 +130,18 @@ static int copies_add_inputs(struct copies *s, struct mu_node *n)
 int memory_copies_insert(struct mu_graph *g, struct runtime *rt, struct mu_err *err)
 {
 	struct copies s = {.g = g, .rt = rt, .n = g->n_nodes, .err = err};
-	bool any = false;
+	bool has_devices = false;
 	int rc = 0;
 
-	for (unsigned i = 0; i < g->n_nodes && !any; i++)
-		any = device_of_node(g->nodes[i], rt) != NULL;
-	if (!any)
+	for (unsigned i = 0; i < g->n_nodes && !has_devices; i++)
+		has_devices = device_of_node(g->nodes[i], rt) != NULL;
+	if (!has_devices)
 		return 0;
 	mu_arena_init(&s.scratch);
 	mu_map_init(&s.by_destination);
-	s.ends = MU_ARENA_ARRAY(&s.scratch, struct node_placement, s.n);
+	s.placements = MU_ARENA_ARRAY(&s.scratch, struct node_placement, s.n);
 	for (unsigned i = 0; !rc && i < s.n; i++)
-		rc = read_ends(&s, g->nodes[i], &s.ends[i]);
+		rc = read_placement(&s, g->nodes[i], &s.placements[i]);
 	for (unsigned i = 0; !rc && i < s.n; i++)
 		rc = copies_add_inputs(&s, g->nodes[i]);
 	mu_map_fini(&s.by_destination);

@@ -5,8 +5,7 @@
 #include "lib/graph/graph.h"
 
 struct runtime;
-/* Inserts copies where an edge crosses between host and device memory; no effect without devices.
- */
+/* Inserts copies where an edge crosses memory spaces.  Has no effect without devices. */
 int memory_copies_insert(struct mu_graph *g, struct runtime *rt, struct mu_err *err);
 
 #endif

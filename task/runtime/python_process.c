@@ -10,15 +10,15 @@
 #include "lib/base/mem.h"
 #include "lib/base/offload.h"
 
-/* At a time; further calls wait.  Each takes a descriptor in both processes, and a usual limit of
- * open files is 1024. */
+/* Limit of concurrent calls; further calls wait.  Each call uses a descriptor in both processes,
+ * and the usual limit of open files is 1024. */
 enum { MAX_CALLS = 256 };
 
 struct python_process {
 	int socket;
 	struct mu_offload *threads;
 	pthread_mutex_t lock;
-	int idle[MAX_CALLS]; /* connections */
+	int idle[MAX_CALLS]; /* connections without a call */
 	unsigned n_idle;
 };
 

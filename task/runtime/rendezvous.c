@@ -3,8 +3,8 @@
  * receiver and receivers without a tensor.  A receive from another task has a record too, so that
  * an abort can complete it at once; the later reply is dropped.
  *
- * Threads: any.  Lock order: table, then one rendezvous; callbacks run without a lock, but
- * for that of rendezvous_each_waiting. */
+ * Threads: any.  Lock order: table, then one rendezvous.  Callbacks run without a lock, except that
+ * of rendezvous_each_waiting. */
 #include "task/runtime/rendezvous.h"
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ struct rendezvous {
 	bool aborted;
 	struct mu_err why;
 	struct record *bucket[BUCKETS], *remote;
-	_Atomic(struct route *) routes; /* only ever grows */
+	_Atomic(struct route *) routes; /* routes are added, never removed */
 };
 
 struct rendezvous_table {
@@ -113,7 +113,7 @@ void rendezvous_unref(struct rendezvous *r)
 	if (!r || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	struct mu_err cancelled = {MU_CANCELLED, "the step has ended"};
-	/* Otherwise receivers without a reference would wait forever. */
+	/* otherwise receivers without a reference would wait forever */
 	rendezvous_abort(r, &cancelled);
 	drop_sent(r);
 	for (struct route *p = atomic_load(&r->routes), *next; p; p = next) {
@@ -147,7 +147,7 @@ static void rendezvous_link_last(struct record **head, struct record *rec)
 	*head = rec;
 }
 
-/* Removes and returns the first record of this kind and key. */
+/* Removes and returns the first record of `kind` with the key of `like`. */
 static struct record *remove_match(struct rendezvous *r, const struct record *like,
 				   enum record_kind kind)
 {
@@ -392,7 +392,7 @@ void rendezvous_abort(struct rendezvous *r, const struct mu_err *why)
 	free(list);
 }
 
-/* ---- the steps of one task ---- */
+/* ---- table of the steps of a task ---- */
 
 struct rendezvous_table *rendezvous_table_new(const char *task_prefix,
 					      const struct rendezvous_remote *remote)
@@ -434,7 +434,7 @@ static bool was_dropped(const struct rendezvous_table *t, int64_t step_id)
 struct rendezvous *rendezvous_table_get(struct rendezvous_table *t, int64_t step_id)
 {
 	struct rendezvous *r;
-	bool late = false;
+	bool has_ended = false;
 
 	pthread_mutex_lock(&t->lock);
 	r = mu_map_get_n(&t->steps, &step_id, sizeof step_id);
@@ -442,12 +442,12 @@ struct rendezvous *rendezvous_table_get(struct rendezvous_table *t, int64_t step
 		rendezvous_ref(r);
 	} else {
 		r = rendezvous_new(t, step_id);
-		late = step_id && was_dropped(t, step_id);
-		if (!late)
+		has_ended = step_id && was_dropped(t, step_id);
+		if (!has_ended)
 			mu_map_put_n(&t->steps, &step_id, sizeof step_id, rendezvous_ref(r));
 	}
 	pthread_mutex_unlock(&t->lock);
-	if (late) {
+	if (has_ended) {
 		struct mu_err ended = {MU_ABORTED, ""};
 		snprintf(ended.msg, sizeof ended.msg, "Step %lld has ended on this task",
 			 (long long)step_id);

@@ -36,15 +36,15 @@ void rendezvous_unref(struct rendezvous *r);
 int64_t rendezvous_step_id(const struct rendezvous *r);
 int rendezvous_send(struct rendezvous *r, const char *key, struct mu_tensor tensor, bool dead,
 		    struct mu_err *err); /* takes tensor's reference, also on failure */
-/* As rendezvous_send, for a tensor received from another task: it is never routed on. */
+/* As rendezvous_send, for a tensor received from another task: it is not pushed to a third task. */
 int rendezvous_put(struct rendezvous *r, const char *key, struct mu_tensor tensor, bool dead,
 		   struct mu_err *err);
 void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done, void *arg);
 void rendezvous_recv_local(struct rendezvous *r, const char *key, rendezvous_done done, void *arg);
 void rendezvous_abort(struct rendezvous *r, const struct mu_err *why); /* the first error is kept */
 
-/* Sets the name of this task in the step's keys, and where receives from other names go.  Called
- * before the step starts; task_prefix must live as long as the table. */
+/* Sets the name of this task in the step's keys, and the function that receives from other tasks.
+ * Must precede the start of the step.  task_prefix must stay valid as long as the table. */
 void rendezvous_rename(struct rendezvous *r, const char *task_prefix,
 		       const struct rendezvous_remote *remote);
 
@@ -71,10 +71,10 @@ struct rendezvous_table *
 rendezvous_table_new(const char *task_prefix, /* "/job:ps/replica:0/task:0" */
 		     const struct rendezvous_remote *remote);
 void rendezvous_table_free(struct rendezvous_table *t);
-/* Makes one that is not in the table, for a step without transfers to other tasks. */
+/* Makes a rendezvous outside of the table, for a step without transfers to other tasks. */
 struct rendezvous *rendezvous_new(const struct rendezvous_table *t, int64_t step_id);
 struct rendezvous *rendezvous_table_get(struct rendezvous_table *t,
-					int64_t step_id); /* a reference */
+					int64_t step_id); /* returns a reference */
 void rendezvous_table_drop(
     struct rendezvous_table *t, int64_t step_id,
     const struct mu_err *why); /* CleanupGraph; aborts with why or CANCELLED */

@@ -61,12 +61,12 @@ static void resource_make_key(struct mu_buf *b, const char *container, const cha
 	mu_buf_puts(b, name);
 }
 
-static bool is_within(const char *container, const char *outer)
+static bool container_is_within(const char *container, const char *outer)
 {
 	size_t n = strlen(outer);
 
 	return strncmp(container, outer, n) == 0 &&
-	       (!container[n] || container[n] == RESOURCES_WITHIN);
+	       (!container[n] || container[n] == CONTAINER_SEPARATOR);
 }
 
 /* Removes the resources of a container, or all (NULL).  They are closed without the lock: closing a
@@ -79,7 +79,7 @@ static void remove_all(struct resources *rs, const char *container)
 	pthread_mutex_lock(&rs->lock);
 	to_free = MU_NEW_ARRAY(struct resource *, rs->by_key.count + 1);
 	mu_map_each (&rs->by_key, s)
-		if (!container || is_within(s->key, container))
+		if (!container || container_is_within(s->key, container))
 			to_free[n++] = s->value;
 	for (size_t i = 0; i < n; i++) {
 		MU_AUTO_BUF key = {0};
@@ -187,7 +187,7 @@ void resources_clear(struct resources *rs, const char *container)
 
 char *resources_of_kernels(const char *session)
 {
-	return mu_xasprintf("%s%ckernels", session, RESOURCES_WITHIN);
+	return mu_xasprintf("%s%ckernels", session, CONTAINER_SEPARATOR);
 }
 
 void resources_each(struct resources *rs, void (*fn)(void *arg, struct resource *r), void *arg)

@@ -18,7 +18,7 @@ struct resource;
 struct resource_type {
 	const char *name; /* "variable", "queue", …; unique, and the type of handles */
 	void (*free)(struct resource *r);
-	size_t (*bytes)(struct resource *r); /* (optional) for /status */
+	size_t (*bytes)(struct resource *r); /* (optional) size in memory, for /status */
 	void (*close)(struct resource *r); /* (optional) completes waiting calls; before removal */
 };
 struct resource {
@@ -31,19 +31,19 @@ void resource_ref(struct resource *r);
 void resource_unref(struct resource *r);
 
 /* The separator between a session's container and the name of a container within it. */
-enum { RESOURCES_WITHIN = '\x1f' };
-/* Returns the container for kernel state within a session's container. */
-char *resources_of_kernels(const char *session); /* returns new */
+enum { CONTAINER_SEPARATOR = '\x1f' };
+/* Returns a new string: the container for kernel state within a session's container. */
+char *resources_of_kernels(const char *session);
 
 struct resources;
-/* default_container: TensorFlow's is the task's job name. */
+/* default_container: the name of the task's job, as in TensorFlow. */
 struct resources *resources_new(const char *default_container);
 const char *resources_default(const struct resources *rs);
 void resources_free(struct resources *rs);
 /* "" is the default container.  *out gets a reference.  NOT_FOUND if absent. */
 int resources_find(struct resources *rs, const char *container, const char *name,
 		   const struct resource_type *type, struct resource **out, struct mu_err *err);
-/* As resources_find; if absent, adds the result of create(arg), whose reference the table takes. */
+/* As resources_find.  If absent, adds the result of create(arg); the table takes its reference. */
 int resources_find_or_create(struct resources *rs, const char *container, const char *name,
 			     const struct resource_type *type,
 			     struct resource *(*create)(void *arg, struct mu_err *err), void *arg,

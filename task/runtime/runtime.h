@@ -25,13 +25,13 @@ struct runtime {
 	struct traffic *traffic;  /* bytes of tensors to and from other tasks */
 	struct thread_pool *pool; /* compute threads */
 	struct device_set
-	    *devices; /* NULL: none but the host; set before the first graph is registered; owned */
+	    *devices; /* NULL: only the host; set before the first graph is registered; owned */
 	struct collectives *collectives;       /* NULL without a server; set with devices; owned */
-	struct python_process *python_process; /* NULL: none runs Python functions; owned */
+	struct python_process *python_process; /* NULL: PyFunc ops fail; owned */
 	struct debug_streams
-	    debug_streams; /* without functions if there is no server; set with devices */
+	    debug_streams; /* functions are NULL without a server; set with devices */
 };
-/* threads 0: the CPUs of the cgroup.  `kernels` is borrowed for the runtime's life. */
+/* threads 0: one for each CPU of the cgroup.  `kernels` is borrowed for the runtime's life. */
 int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,
 		const struct rendezvous_remote *remote, struct runtime **out, struct mu_err *err);
 void runtime_free(struct runtime *rt); /* requires that no step runs and no reference is left */
@@ -76,8 +76,8 @@ const char *step_container(const struct step *s); /* the default of the attribut
 /* The container for kernel state.  It is cleared when the session is closed; without a session,
  * when the executor is freed. */
 const char *step_session(const struct step *s);
-/* Sets a session for e, before its first step, within that of the step's executor.  Executors of
- * one name share kernel state there. */
+/* Sets the session of e, before its first step, to one within the session of the step's executor.
+ * Executors with the same name share kernel state there. */
 void step_share_session(const struct step *s, struct executor *e, const char *name);
 /* A container that is cleared at the end of the step. */
 const char *step_own_container(struct step *s);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failure, cancellation and end of a step.  A step ends when none of its nodes runs or
- * waits.
+/* Failure, cancellation and end of a step.  A step ends when none of its nodes runs or waits.
  *
  * The first error is kept.  It aborts the step's rendezvous, so that receives on this task and on
  * its peers fail, and calls the cancel functions of waiting calls.  Ready nodes are dropped.
@@ -81,7 +80,7 @@ const char *step_session(const struct step *s)
 
 void step_share_session(const struct step *s, struct executor *e, const char *name)
 {
-	e->session = mu_xasprintf("%s%c%s", step_session(s), RESOURCES_WITHIN, name);
+	e->session = mu_xasprintf("%s%c%s", step_session(s), CONTAINER_SEPARATOR, name);
 }
 
 const char *step_own_container(struct step *s)
@@ -156,8 +155,8 @@ bool kernel_on_cancel(struct kernel_call *k, void (*cancel)(void *arg), void *ar
 	struct step *s = k->step;
 
 	pthread_mutex_lock(&s->lock);
-	bool late = step_has_failed(s);
-	if (!late) {
+	bool has_failed = step_has_failed(s);
+	if (!has_failed) {
 		c->cancel = cancel;
 		c->cancel_arg = arg;
 		c->registered = true;
@@ -168,9 +167,9 @@ bool kernel_on_cancel(struct kernel_call *k, void (*cancel)(void *arg), void *ar
 		s->waiting = c;
 	}
 	pthread_mutex_unlock(&s->lock);
-	if (late)
+	if (has_failed)
 		cancel(arg);
-	return !late;
+	return !has_failed;
 }
 
 bool kernel_uncancel(struct kernel_call *k)

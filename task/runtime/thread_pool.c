@@ -92,7 +92,7 @@ void thread_pool_add(struct thread_pool *p, struct pool_job *job)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* ---- the parallel loop ---- */
+/* ---- parallel loop ---- */
 
 /* Shared by the caller and its helpers.  A helper that starts late finds no piece left and only
  * releases its reference, so the caller does not wait for it. */
@@ -162,7 +162,8 @@ void thread_pool_parallel(struct thread_pool *p, int64_t n, int64_t grain,
 		return;
 	}
 	/* A few pieces per thread, to balance the load. */
-	int64_t most = (int64_t)p->size * 4, pieces = n / grain < most ? n / grain : most;
+	int64_t max_pieces = (int64_t)p->size * 4,
+		pieces = n / grain < max_pieces ? n / grain : max_pieces;
 	unsigned helpers = pieces - 1 < p->size ? (unsigned)(pieces - 1) : p->size;
 	struct loop *l = mu_xcalloc(1, sizeof *l + helpers * sizeof l->helpers[0]);
 	l->body = body;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The NodeExecStats of a node is appended to those of its device as soon as the node has run. */
+/* The NodeExecStats of a node is appended to the DeviceStepStats of its device. */
 #include "task/runtime/trace.h"
 
 #include <pthread.h>
@@ -17,27 +17,27 @@ enum { MAX_BYTES = 256 << 20 };
 struct device_trace {
 	struct device_trace *next;
 	char *name;
-	struct mu_buf nodes; /* fields 2 of a DeviceStepStats */
+	struct mu_buf nodes; /* field 2 of a DeviceStepStats, repeated */
 };
 struct node_cost {
-	bool ran;
+	bool has_run;
 	int64_t ns;
 	struct mu_buf outputs; /* fields 5 and 12 of a CostGraphDef.Node */
 };
 struct step_trace {
 	pthread_mutex_t lock;
-	const struct mu_graph *graph; /* whose costs are recorded; NULL: none */
+	const struct mu_graph *graph; /* the costs of its nodes are recorded; NULL: no costs */
 	struct node_cost *costs;      /* by node id */
 	struct device_trace *devices;
 	size_t bytes;
 };
 
-struct step_trace *step_trace_new(const struct mu_graph *costs_of)
+struct step_trace *step_trace_new(const struct mu_graph *cost_graph)
 {
 	struct step_trace *t = MU_NEW(struct step_trace);
 
-	t->graph = costs_of;
-	t->costs = costs_of ? MU_NEW_ARRAY(struct node_cost, costs_of->n_nodes + 1) : NULL;
+	t->graph = cost_graph;
+	t->costs = cost_graph ? MU_NEW_ARRAY(struct node_cost, cost_graph->n_nodes + 1) : NULL;
 	pthread_mutex_init(&t->lock, NULL);
 	return t;
 }
@@ -75,16 +75,16 @@ static struct mu_buf *trace_device_of(struct step_trace *t, const char *name)
 }
 
 /* Writes start and duration in microseconds, and in the newer fields in nanoseconds. */
-static void put_times(struct mu_buf *b, int64_t began, int64_t ended)
+static void put_times(struct mu_buf *b, int64_t start_ns, int64_t end_ns)
 {
-	mu_pb_put_int(b, 2, began / 1000);
-	mu_pb_put_int(b, 4, (ended - began) / 1000);
-	mu_pb_put_int(b, 5, (ended - began) / 1000);
-	mu_pb_put_int(b, 9, began / 1000);
-	mu_pb_put_int(b, 13, began);
-	mu_pb_put_int(b, 15, ended - began);
-	mu_pb_put_int(b, 16, ended - began);
-	mu_pb_put_int(b, 17, began);
+	mu_pb_put_int(b, 2, start_ns / 1000);
+	mu_pb_put_int(b, 4, (end_ns - start_ns) / 1000);
+	mu_pb_put_int(b, 5, (end_ns - start_ns) / 1000);
+	mu_pb_put_int(b, 9, start_ns / 1000);
+	mu_pb_put_int(b, 13, start_ns);
+	mu_pb_put_int(b, 15, end_ns - start_ns);
+	mu_pb_put_int(b, 16, end_ns - start_ns);
+	mu_pb_put_int(b, 17, start_ns);
 }
 
 static void put_shape(struct mu_buf *b, uint32_t field, const struct mu_tensor *t)
@@ -115,8 +115,8 @@ static void put_output(struct mu_buf *b, unsigned slot, const struct mu_tensor *
 	mu_pb_end(b, output);
 }
 
-/* Writes the memory that the node allocated, for TensorFlow's profiler: that of outputs that share
- * their buffer with no other value. */
+/* Writes the memory that the node allocated, for TensorFlow's profiler: the bytes of the outputs
+ * that are the only users of their buffers. */
 static void put_memory(struct mu_buf *b, const struct value *out, unsigned n_out)
 {
 	size_t memory;
@@ -129,7 +129,7 @@ static void put_memory(struct mu_buf *b, const struct value *out, unsigned n_out
 		return;
 	memory = mu_pb_begin(b, 6);
 	mu_pb_put_str(b, 1, "cpu");
-	for (uint32_t field = 2; field <= 4; field++) /* in total, at the peak, in the end */
+	for (uint32_t field = 2; field <= 4; field++) /* total, peak and live bytes */
 		mu_pb_put_int(b, field, bytes);
 	mu_pb_end(b, memory);
 }
@@ -151,31 +151,31 @@ static void put_label(struct mu_buf *b, const struct mu_node *n)
 	mu_pb_put_str(b, 8, text.data);
 }
 
-static void put_node(struct mu_buf *b, const struct mu_node *n, int64_t began, int64_t ended,
+static void put_node(struct mu_buf *b, const struct mu_node *n, int64_t start_ns, int64_t end_ns,
 		     const struct value *out, unsigned n_out)
 {
 	mu_pb_put_str(b, 1, n->name);
-	put_times(b, began, ended);
+	put_times(b, start_ns, end_ns);
 	put_memory(b, out, n_out);
 	for (unsigned i = 0; i < n_out; i++) {
-		MU_AUTO_TENSOR held = {0};
+		MU_AUTO_TENSOR current_value = {0};
 		if (mu_tensor_is_set(&out[i].tensor))
 			put_output(b, i, &out[i].tensor);
-		else if (out[i].ref && !variable_read(out[i].ref, &held, NULL))
-			put_output(b, i, &held);
+		else if (out[i].ref && !variable_read(out[i].ref, &current_value, NULL))
+			put_output(b, i, &current_value);
 	}
 	put_label(b, n);
 	mu_pb_put_int(b, 10, gettid());
 }
 
 /* Writes a label such as "[4B] [0.4Mb/s] edge_3_a from <device> to <device>". */
-static void put_transfer(struct mu_buf *b, const struct mu_node *n, int64_t began, int64_t ended,
-			 const struct value *out)
+static void put_transfer(struct mu_buf *b, const struct mu_node *n, int64_t start_ns,
+			 int64_t end_ns, const struct value *out)
 {
 	const char *name = "", *from = "", *to = "";
 	size_t bytes = mu_tensor_is_set(&out->tensor) ? mu_tensor_bytes(&out->tensor) : 0;
 	double mib = (double)bytes / (1 << 20);
-	double rate = 8000.0 * (double)bytes / (double)(ended > began ? ended - began : 1);
+	double rate = 8000.0 * (double)bytes / (double)(end_ns > start_ns ? end_ns - start_ns : 1);
 	MU_AUTO_BUF text = {0};
 	size_t output, tensor, memory;
 
@@ -183,7 +183,7 @@ static void put_transfer(struct mu_buf *b, const struct mu_node *n, int64_t bega
 	mu_node_attr_string(n, "send_device", &from, NULL);
 	mu_node_attr_string(n, "recv_device", &to, NULL);
 	mu_pb_put_str(b, 1, "RecvTensor");
-	put_times(b, began, ended);
+	put_times(b, start_ns, end_ns);
 	output = mu_pb_begin(b, 7);
 	tensor = mu_pb_begin(b, 3);
 	memory = mu_pb_begin(b, 4);
@@ -220,7 +220,7 @@ static bool is_transfer(const struct mu_node *n, const char *op)
 
 /* ---- costs ---- */
 
-/* Writes an output; of a node that did not run, t is NULL. */
+/* Writes an output.  t is NULL if the node did not run. */
 static void put_cost_output(struct mu_buf *b, const struct mu_tensor *t, int type, int64_t size)
 {
 	size_t output = mu_pb_begin(b, 5);
@@ -238,8 +238,7 @@ static void put_cost_output(struct mu_buf *b, const struct mu_tensor *t, int typ
 	mu_pb_end(b, output);
 }
 
-/* Called with the lock held.  A later iteration of a loop replaces the outputs and adds its time.
- */
+/* Called with the lock held.  In a loop each iteration replaces the outputs and adds its time. */
 static void record_cost(struct step_trace *t, const struct mu_node *n, int64_t ns,
 			const struct value *out, unsigned n_out)
 {
@@ -247,24 +246,25 @@ static void record_cost(struct step_trace *t, const struct mu_node *n, int64_t n
 	struct node_cost *c;
 
 	if (!t->graph || n->id >= t->graph->n_nodes || t->graph->nodes[n->id] != n)
-		return; /* of a function's body */
+		return; /* a node of a function body */
 	c = &t->costs[n->id];
-	c->ran = true;
+	c->has_run = true;
 	c->ns += ns;
 	mu_buf_clear(&c->outputs);
-	if (constant && constant->kind == MU_ATTR_TENSOR) { /* memory that the node keeps */
+	if (constant && constant->kind == MU_ATTR_TENSOR) { /* persistent memory */
 		put_cost_output(&c->outputs, constant->tensor, constant->tensor->dtype, 0);
 		mu_pb_put_int(&c->outputs, 12, (int64_t)mu_tensor_bytes(constant->tensor));
 		return;
 	}
 	for (unsigned i = 0; i < n_out; i++) {
-		MU_AUTO_TENSOR held = {0};
+		MU_AUTO_TENSOR current_value = {0};
 		if (mu_tensor_is_set(&out[i].tensor))
 			put_cost_output(&c->outputs, &out[i].tensor, out[i].tensor.dtype,
 					(int64_t)mu_tensor_bytes(&out[i].tensor));
-		else if (out[i].ref && !variable_read(out[i].ref, &held, NULL))
-			put_cost_output(&c->outputs, &held, held.dtype + MU_DT_REF,
-					(int64_t)mu_tensor_bytes(&held));
+		else if (out[i].ref && !variable_read(out[i].ref, &current_value, NULL))
+			put_cost_output(&c->outputs, &current_value,
+					current_value.dtype + MU_DT_REF,
+					(int64_t)mu_tensor_bytes(&current_value));
 		else
 			put_cost_output(&c->outputs, NULL, 0, -1);
 	}
@@ -286,9 +286,9 @@ static void put_cost_node(struct mu_buf *b, const struct mu_node *n, const struc
 		mu_pb_put_int(b, 2, n->inputs[k].port);
 		mu_pb_end(b, input);
 	}
-	if (c->ran)
+	if (c->has_run)
 		mu_buf_put(b, c->outputs.data, c->outputs.len);
-	for (unsigned i = 0; !c->ran && n->def && i < n->def->n_outputs; i++)
+	for (unsigned i = 0; !c->has_run && n->def && i < n->def->n_outputs; i++)
 		put_cost_output(b, NULL, 0, -1);
 	if (is_transfer(n, "Send"))
 		mu_pb_put_int(b, 7, 1); /* final */
@@ -317,16 +317,16 @@ void step_trace_write_costs(struct step_trace *t, struct mu_buf *b)
 	pthread_mutex_unlock(&t->lock);
 }
 
-void step_trace_node(struct step_trace *t, const struct mu_node *n, int64_t began,
+void step_trace_node(struct step_trace *t, const struct mu_node *n, int64_t start_ns,
 		     const struct value *out, unsigned n_out)
 {
-	int64_t ended = mu_wall_ns();
+	int64_t end_ns = mu_wall_ns();
 	bool recv = n->op[0] == '_' && is_transfer(n, "Recv");
 	struct mu_buf *b;
 	size_t at, before;
 
 	pthread_mutex_lock(&t->lock);
-	record_cost(t, n, ended - began, out, n_out);
+	record_cost(t, n, end_ns - start_ns, out, n_out);
 	if ((n->op[0] == '_' && is_transfer(n, "Send")) || (recv && !crosses_devices(n))) {
 		pthread_mutex_unlock(&t->lock);
 		return;
@@ -336,9 +336,9 @@ void step_trace_node(struct step_trace *t, const struct mu_node *n, int64_t bega
 		before = b->len;
 		at = mu_pb_begin(b, 2);
 		if (recv)
-			put_transfer(b, n, began, ended, out);
+			put_transfer(b, n, start_ns, end_ns, out);
 		else
-			put_node(b, n, began, ended, out, n_out);
+			put_node(b, n, start_ns, end_ns, out, n_out);
 		mu_pb_end(b, at);
 		t->bytes += b->len - before;
 	}

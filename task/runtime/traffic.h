@@ -16,8 +16,8 @@ struct traffic_line {
 	char *task;
 	_Atomic uint64_t in, out;
 };
-/* device: any device of the other task, or its prefix.  Callers look it up once per edge.  Returns
- * NULL if the limit of counted tasks is reached. */
+/* Returns the counters of a task; NULL if the limit of counted tasks is reached.  device: any
+ * device of the task, or the task's prefix.  Callers keep the result for each edge. */
 struct traffic_line *traffic_line(struct traffic *t, struct mu_span device);
 /* Calls fn() for each task with traffic. */
 void traffic_each(struct traffic *t,

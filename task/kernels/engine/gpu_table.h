@@ -28,7 +28,8 @@
 	}
 #define GPU_SAME(ops, attr, set, ...)                                                              \
 	{                                                                                          \
-		.k = {.op = ops}, .type_attr = attr, .types = set, .same = true, ##__VA_ARGS__     \
+		.k = {.op = ops}, .type_attr = attr, .types = set, .uses_cpu_functions = true,     \
+		##__VA_ARGS__                                                                      \
 	}
 
 /* The row that runs this node on a GPU; NULL: the CPU kernel runs it, in host memory. */

@@ -31,7 +31,7 @@ static const char *container_of_device(const struct kernel_call *c, const char *
 		return container;
 	outer = mu_xstrdup(*container ? container : resources_default(c->runtime->resources));
 	mu_buf_clear(buf);
-	mu_buf_printf(buf, "%s%c%s", outer, RESOURCES_WITHIN, name);
+	mu_buf_printf(buf, "%s%c%s", outer, CONTAINER_SEPARATOR, name);
 	free(outer);
 	return buf->data;
 }
@@ -46,7 +46,7 @@ const char *resource_container(const struct kernel_call *c, struct mu_buf *buf)
 	if (!*session || strcmp(session, resources_default(c->runtime->resources)) == 0)
 		return container_of_device(c, attr_container, buf);
 	mu_buf_clear(buf);
-	mu_buf_printf(buf, "%s%c%s", session, RESOURCES_WITHIN, attr_container);
+	mu_buf_printf(buf, "%s%c%s", session, CONTAINER_SEPARATOR, attr_container);
 	return container_of_device(c, buf->data, buf);
 }
 
