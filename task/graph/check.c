@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the nodes that a client adds to its session, with TensorFlow's words.
+/* Checks the nodes that a client adds to its session, with TensorFlow's error messages.
  *
- * TensorFlow checks a new graph less than what extends one: attributes other than types, and
- * missing inputs, only when a step needs the node.  A node of an unknown op is not checked, so that
- * a graph may have it where no step needs it. */
+ * As in TensorFlow, a new graph is checked less strictly than an extension.  Its attributes other
+ * than types, and missing inputs, are checked when a step needs the node.  A node of an unknown op
+ * is not checked, so a graph may contain it if no step needs it. */
 #include "task/graph/graph_passes.h"
 
 struct out_types {
 	enum mu_dtype *types;
 	unsigned count;
-	bool known;
+	bool is_known;
 };
 struct check {
 	const struct mu_graph *g;
-	unsigned before; /* the first new node */
-	bool extends;
+	unsigned first_new;        /* id of the first new node */
+	bool extends;              /* the session has a graph already */
 	struct out_types *outputs; /* by node id */
 	struct mu_arena scratch;
 	struct mu_err *err;
@@ -46,10 +46,10 @@ static int check_edge(struct check *c, const struct mu_node *n, unsigned i, enum
 
 	if (!in.node->def)
 		return 0;
-	if (!from->known) {
+	if (!from->is_known) {
 		if (mu_op_output_types(in.node, &c->scratch, &from->types, &from->count, NULL))
-			return 0; /* reported with that node, or by an earlier call */
-		from->known = true;
+			return 0; /* reported when that node is checked */
+		from->is_known = true;
 	}
 	if ((unsigned)in.port >= from->count) /* a gradient reads more outputs of If and While */
 		return mu_fail(c->err, MU_INVALID_ARGUMENT,
@@ -94,37 +94,37 @@ static int check_node(struct check *c, const struct mu_node *n)
 
 static int check_cycles(struct check *c)
 {
-	unsigned n = c->g->n_nodes - c->before;
+	unsigned n = c->g->n_nodes - c->first_new;
 	struct mu_node **order = MU_ARENA_ARRAY(&c->scratch, struct mu_node *, n + 1);
-	unsigned n_order = mu_graph_order(c->g, c->before, order, &c->scratch);
+	unsigned n_order = mu_graph_order(c->g, c->first_new, order, &c->scratch);
 
 	return n_order == n
 		   ? 0
 		   : mu_fail(c->err, MU_INVALID_ARGUMENT, "%u nodes in a cycle", n - n_order);
 }
 
-static void remove_new(struct mu_graph *g, unsigned before, struct mu_arena *a)
+static void remove_new(struct mu_graph *g, unsigned first_new, struct mu_arena *a)
 {
 	bool *keep = MU_ARENA_ARRAY(a, bool, (size_t)g->n_nodes + 1);
 
-	memset(keep, true, before);
+	memset(keep, true, first_new);
 	mu_graph_keep(g, keep);
 }
 
-int graph_check_new(struct mu_graph *g, unsigned before, bool extends, struct mu_err *err)
+int graph_check_new(struct mu_graph *g, unsigned first_new, bool extends, struct mu_err *err)
 {
-	struct check c = {.g = g, .before = before, .extends = extends, .err = err};
+	struct check c = {.g = g, .first_new = first_new, .extends = extends, .err = err};
 	int rc = 0;
 
 	mu_arena_init(&c.scratch);
 	c.outputs = MU_ARENA_ARRAY(&c.scratch, struct out_types, (size_t)g->n_nodes + 1);
-	for (unsigned i = before; !rc && i < g->n_nodes; i++)
+	for (unsigned i = first_new; !rc && i < g->n_nodes; i++)
 		if (g->nodes[i]->def)
 			rc = check_node(&c, g->nodes[i]);
 	if (!rc)
 		rc = check_cycles(&c);
 	if (rc)
-		remove_new(g, before, &c.scratch);
+		remove_new(g, first_new, &c.scratch);
 	mu_arena_fini(&c.scratch);
 	return rc;
 }

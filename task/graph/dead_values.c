@@ -22,7 +22,8 @@ static bool is_unused(struct opt *o, const struct mu_node *n)
 }
 
 /* Turns the data inputs whose outputs live together into control inputs and moves the others to the
- * front.  Returns the number of data inputs; n_inputs, without a change, if a type is unknown. */
+ * front.  Returns the new number of data inputs.  If a type is unknown, changes nothing and returns
+ * n_inputs. */
 static unsigned demote_inputs_to_control(struct opt *o, struct mu_node *n, enum mu_dtype **types)
 {
 	struct mu_input *sorted = MU_ARENA_ARRAY(&o->scratch, struct mu_input, n->n_inputs);

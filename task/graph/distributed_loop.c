@@ -2,15 +2,15 @@
 /* While loops whose body spans several tasks.
  *
  * A tensor that crosses tasks within the body is received once per iteration, so both tasks must
- * iterate.  As in TensorFlow, each gets a control loop that computes nothing:
+ * iterate.  As in TensorFlow, each of the two tasks gets a control loop without computation:
  *
  *	Const -> Enter -> Merge -> Switch(the real loop's condition) -> NextIteration -> Merge
  *
  * Its Merge, the pivot, runs once per iteration and starts the receives of the iteration.  In
  * nested loops the outer pivot starts the Const of the inner control loop.
  *
- * Enter and NextIteration have no output in some iterations, and Exit only in the last.  So none of
- * them may be on a task from which its output would have to be sent. */
+ * Enter and NextIteration have no output in some iterations, and Exit has one only in the last.  So
+ * none of them may be on a task that would have to send its output. */
 #include <string.h>
 
 #include "lib/graph/device_name.h"
@@ -29,7 +29,7 @@ static void move_node(struct mu_graph *g, struct mu_node *n, const char *device)
 static void move_loop_ends(struct mu_graph *g, struct mu_arena *a)
 {
 	const char **device = MU_ARENA_ARRAY(a, const char *, g->n_nodes);
-	bool *several = MU_ARENA_ARRAY(a, bool, g->n_nodes);
+	bool *has_several = MU_ARENA_ARRAY(a, bool, g->n_nodes);
 
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		if (mu_node_has_flag(g->nodes[i], MU_OP_EXIT) && g->nodes[i]->n_inputs)
@@ -38,12 +38,12 @@ static void move_loop_ends(struct mu_graph *g, struct mu_arena *a)
 		for (unsigned k = 0; k < g->nodes[i]->n_inputs; k++) {
 			unsigned from = g->nodes[i]->inputs[k].node->id;
 			if (device[from] && strcmp(device[from], g->nodes[i]->device) != 0)
-				several[from] = true;
+				has_several[from] = true;
 			device[from] = g->nodes[i]->device;
 		}
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		if (mu_node_has_flag(g->nodes[i], MU_OP_ENTER | MU_OP_NEXT_ITERATION) &&
-		    strcmp(g->nodes[i]->op, "RefEnter") != 0 && device[i] && !several[i])
+		    strcmp(g->nodes[i]->op, "RefEnter") != 0 && device[i] && !has_several[i])
 			move_node(g, g->nodes[i], device[i]);
 }
 
@@ -94,7 +94,7 @@ static int add_start(struct mu_graph *g, const struct loop *loop, const char *de
 static int add_control_loop(struct mu_graph *g, const struct loop *loop, const char *device,
 			    struct mu_node *outer, struct mu_node **pivot, struct mu_err *err)
 {
-	struct mu_node *start = NULL, *enter, *merge, *choice, *next;
+	struct mu_node *start = NULL, *enter, *merge, *switch_node, *next;
 	int rc = add_start(g, loop, device, &start, err);
 
 	if (rc)
@@ -103,7 +103,7 @@ static int add_control_loop(struct mu_graph *g, const struct loop *loop, const c
 		mu_node_add_control(g, start, outer);
 	enter = loop_add_node(g, loop, "Enter", device, "T");
 	merge = loop_add_node(g, loop, "Merge", device, "T");
-	choice = loop_add_node(g, loop, "Switch", device, "T");
+	switch_node = loop_add_node(g, loop, "Switch", device, "T");
 	next = loop_add_node(g, loop, "NextIteration", device, "T");
 	mu_node_set_string(g, enter, "frame_name", loop->name);
 	mu_node_set_bool(g, enter, "is_constant", false);
@@ -111,8 +111,9 @@ static int add_control_loop(struct mu_graph *g, const struct loop *loop, const c
 	mu_node_set_int(g, merge, "N", 2);
 	mu_node_set_inputs(g, enter, &(struct mu_input){start, 0}, 1, NULL, 0);
 	mu_node_set_inputs(g, merge, (struct mu_input[]){{enter, 0}, {next, 0}}, 2, NULL, 0);
-	mu_node_set_inputs(g, choice, (struct mu_input[]){{merge, 0}, {loop->cond, 0}}, 2, NULL, 0);
-	mu_node_set_inputs(g, next, &(struct mu_input){choice, 1}, 1, NULL, 0);
+	mu_node_set_inputs(g, switch_node, (struct mu_input[]){{merge, 0}, {loop->cond, 0}}, 2,
+			   NULL, 0);
+	mu_node_set_inputs(g, next, &(struct mu_input){switch_node, 1}, 1, NULL, 0);
 	*pivot = merge;
 	return 0;
 }
@@ -145,11 +146,11 @@ static int get_control_loop(struct loops *l, struct mu_graph *g, unsigned i, con
 /* Adds control loops on both tasks of each edge that crosses tasks within a loop. */
 static int add_control_loops(struct loops *l, struct mu_graph *g, struct mu_err *err)
 {
-	unsigned before = g->n_nodes;
+	unsigned n_nodes = g->n_nodes;
 	struct mu_node *pivot;
 	int rc;
 
-	for (unsigned i = 0; i < before; i++) {
+	for (unsigned i = 0; i < n_nodes; i++) {
 		const struct mu_node *n = g->nodes[i];
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 			const struct mu_node *from = n->inputs[k].node;
@@ -166,15 +167,15 @@ static int add_control_loops(struct loops *l, struct mu_graph *g, struct mu_err 
 
 int loops_distribute(struct loops *l, struct mu_graph *g, struct mu_err *err)
 {
-	bool any = false;
+	bool has_loops = false;
 	int rc;
 
 	*l = (struct loops){.cap = 8};
 	mu_arena_init(&l->arena);
 	mu_map_init(&l->pivots);
-	for (unsigned i = 0; i < g->n_nodes && !any; i++)
-		any = mu_node_has_flag(g->nodes[i], MU_OP_LOOP);
-	if (!any)
+	for (unsigned i = 0; i < g->n_nodes && !has_loops; i++)
+		has_loops = mu_node_has_flag(g->nodes[i], MU_OP_LOOP);
+	if (!has_loops)
 		return 0;
 	l->list = MU_ARENA_ARRAY(&l->arena, struct loop, l->cap);
 	l->output_loop = MU_ARENA_ARRAY(&l->arena, unsigned, g->n_nodes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constant folding: runs a node whose inputs are all constants once and replaces its outputs by
- * constants.  A node whose kernel fails here is left alone: the step reports the error. */
+ * constants.  A node whose kernel fails here is not changed: the step reports the error. */
 #include <string.h>
 
 #include "task/graph/optimize.h"
@@ -51,12 +51,12 @@ static int fold_run(struct opt *o, const struct mu_node *n, struct value *in, st
 	return rc;
 }
 
-static struct mu_input fold_add_constant(struct opt *o, const struct mu_node *of, unsigned port,
+static struct mu_input fold_add_constant(struct opt *o, const struct mu_node *source, unsigned port,
 					 struct mu_tensor *t)
 {
-	const char *name = mu_arena_printf(&o->scratch, "%s/folded_%u", of->name, port);
+	const char *name = mu_arena_printf(&o->scratch, "%s/folded_%u", source->name, port);
 	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = t};
-	struct mu_node *n = mu_graph_add_unique(o->g, name, "Const", of->device, NULL, 0);
+	struct mu_node *n = mu_graph_add_unique(o->g, name, "Const", source->device, NULL, 0);
 
 	mu_node_set_attr(o->g, n, "value", &value);
 	mu_node_set_type(o->g, n, "dtype", t->dtype);
@@ -83,7 +83,7 @@ bool fold_node(struct opt *o, struct mu_node *n)
 	struct value out[MAX_OUTPUTS] = {0}, *in;
 	enum mu_dtype *types;
 	unsigned n_out;
-	bool done = false;
+	bool is_folded = false;
 
 	if (!can_fold(o, n) || mu_op_check_node(n, &o->scratch, NULL) ||
 	    mu_op_output_types(n, &o->scratch, &types, &n_out, NULL) || !n_out ||
@@ -102,11 +102,11 @@ bool fold_node(struct opt *o, struct mu_node *n)
 			to[i] = fold_add_constant(o, n, i, &out[i].tensor);
 		}
 		o->replacement[n->id] = to;
-		o->removed[n->id] = done = true;
+		o->removed[n->id] = is_folded = true;
 	}
 	for (unsigned i = 0; i < n->n_inputs; i++)
 		mu_tensor_unref(&in[i].tensor);
 	for (unsigned i = 0; i < n_out; i++)
 		mu_tensor_unref(&out[i].tensor);
-	return done;
+	return is_folded;
 }

@@ -23,7 +23,7 @@ struct graph_devices {
 struct graph_signature { /* feeds, fetches and targets of a step */
 	const char *const *feeds, *const *fetches, *const *targets; /* "name:port", …; "name" */
 	unsigned n_feeds, n_fetches, n_targets;
-	const char *const *connected, *const *sources; /* tensors, and what users read instead */
+	const char *const *connected, *const *sources; /* tensors, and their replacements */
 	unsigned n_connected;
 };
 
@@ -38,19 +38,19 @@ int graph_prune(const struct mu_graph *g, const struct graph_signature *sig,
 struct stateful_placement {
 	struct mu_map by_name; /* stateful node -> the device's name in graph_devices */
 	unsigned n_scanned;    /* nodes of the graph that have been examined */
-	bool has_calls;        /* one of these calls a function */
+	bool has_calls;        /* one of these nodes calls a function */
 };
 /* Assigns devices to the stateful nodes added to the session's graph since the last call.  A node
- * that fits no device gets none; a step that needs it fails in graph_place. */
+ * without a suitable device gets none; a step that needs it fails in graph_place. */
 void graph_place_stateful(struct mu_graph *g, const struct graph_devices *devs,
 			  struct stateful_placement *stateful);
-/* Gives every node a full device name.  `stateful` may be NULL. */
+/* Sets the full device name of every node.  `stateful` may be NULL. */
 int graph_place(struct mu_graph *g, const struct graph_devices *devs,
 		const struct stateful_placement *stateful, struct mu_err *err);
 /* Shared by place_stateful.c and place.c. */
 bool graph_is_stateful(const struct mu_node *n); /* has state that outlives a step */
-/* Puts the device of each stateful node that has one into *stateful.  A node whose colocation group
- * has no device in common is left out. */
+/* Records the devices of the stateful nodes in *stateful.  Skips nodes whose colocation group has
+ * no common device. */
 void graph_record_stateful(const struct mu_graph *g, const struct graph_devices *devs,
 			   struct stateful_placement *stateful);
 /* Marks ops that fail for singular matrices in the version of TensorFlow that made the graph. */
@@ -66,10 +66,11 @@ int graph_partition(struct mu_graph *g, const struct graph_devices *devs,
 		    struct partition **partitions, unsigned *n_partitions, struct mu_err *err);
 void graph_partitions_free(struct partition *partitions, unsigned n_partitions);
 
-/* Checks the nodes from `before` on, which a client has added to its session.  On failure removes
- * them.  What extends a graph is checked more strictly than a new graph, as in TensorFlow. */
-int graph_check_new(struct mu_graph *g, unsigned before, bool extends, struct mu_err *err);
-/* Checks the attributes of all nodes of a step, and that each has its inputs. */
+/* Checks the nodes that a client has added to its session: those with ids from first_new on.
+ * Removes them on failure.  As in TensorFlow, an extension is checked more strictly than a new
+ * graph. */
+int graph_check_new(struct mu_graph *g, unsigned first_new, bool extends, struct mu_err *err);
+/* Checks the attributes and the number of inputs of all nodes of a step. */
 int graph_check_step(const struct mu_graph *g, struct mu_err *err);
 
 #endif

@@ -14,7 +14,7 @@ static int enter_loop(struct loops *l, const struct mu_node *n, unsigned outer, 
 		      struct mu_err *err)
 {
 	const char *name;
-	struct loop *more;
+	struct loop *grown;
 	int rc = mu_node_attr_string(n, "frame_name", &name, err);
 
 	if (rc)
@@ -26,9 +26,9 @@ static int enter_loop(struct loops *l, const struct mu_node *n, unsigned outer, 
 		return mu_fail(err, MU_INVALID_ARGUMENT, "while loops nest deeper than %d at '%s'",
 			       MAX_DEPTH, n->name);
 	if (l->n + 1 == l->cap) {
-		more = MU_ARENA_ARRAY(&l->arena, struct loop, (size_t)l->cap * 2);
-		memcpy(more, l->list, l->cap * sizeof(*more));
-		l->list = more;
+		grown = MU_ARENA_ARRAY(&l->arena, struct loop, (size_t)l->cap * 2);
+		memcpy(grown, l->list, l->cap * sizeof(*grown));
+		l->list = grown;
 		l->cap *= 2;
 	}
 	l->list[++l->n] =
@@ -38,22 +38,23 @@ static int enter_loop(struct loops *l, const struct mu_node *n, unsigned outer, 
 	return 0;
 }
 
-/* Sets the loop of n's outputs from `in`, the loop of its inputs. */
-static int set_output_loop(struct loops *l, struct mu_node *n, unsigned in, struct mu_err *err)
+/* Sets the loop of n's outputs from the loop of its inputs. */
+static int set_output_loop(struct loops *l, struct mu_node *n, unsigned input_loop,
+			   struct mu_err *err)
 {
 	unsigned *output_loop = &l->output_loop[n->id];
 
-	*output_loop = in;
+	*output_loop = input_loop;
 	if (mu_node_has_flag(n, MU_OP_ENTER))
-		return enter_loop(l, n, in, output_loop, err);
+		return enter_loop(l, n, input_loop, output_loop, err);
 	if (mu_node_has_flag(n, MU_OP_EXIT))
-		*output_loop = l->list[in].parent;
+		*output_loop = l->list[input_loop].parent;
 	if (mu_node_has_flag(n, MU_OP_LOOP_COND))
-		l->list[in].cond = n;
+		l->list[input_loop].cond = n;
 	return 0;
 }
 
-/* The order lacks nodes in a cycle without NextIteration; the executor rejects these. */
+/* The order omits nodes in a cycle without NextIteration; the executor rejects these. */
 int loops_find(struct loops *l, struct mu_graph *g, struct mu_err *err)
 {
 	struct mu_node **order = MU_ARENA_ARRAY(&l->arena, struct mu_node *, g->n_nodes + 1);
@@ -61,17 +62,17 @@ int loops_find(struct loops *l, struct mu_graph *g, struct mu_err *err)
 
 	for (unsigned i = 0; i < n_order; i++) {
 		const struct mu_node *n = order[i];
-		unsigned in = 0; /* the innermost loop of its inputs; NextIteration is not visited
-				    yet and counts as 0 */
+		/* the innermost loop of n's inputs; a NextIteration is not visited yet: 0 */
+		unsigned input_loop = 0;
 		int rc;
 
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 			unsigned from = l->output_loop[n->inputs[k].node->id];
 
-			if (l->list[from].depth > l->list[in].depth)
-				in = from;
+			if (l->list[from].depth > l->list[input_loop].depth)
+				input_loop = from;
 		}
-		rc = set_output_loop(l, order[i], in, err);
+		rc = set_output_loop(l, order[i], input_loop, err);
 		if (rc)
 			return rc;
 	}

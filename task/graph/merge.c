@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common subexpression elimination: nodes with the same op, attributes and inputs become one.  On
- * one thread, a training step that builds its model twice on the same input, for the loss and for
- * the accuracy, is 1.3 x as fast. */
+/* Common subexpression elimination: nodes with the same op, attributes and inputs become one.
+ * Example: a training graph contains its model twice, for the loss and for the accuracy, with the
+ * same input.  On one thread its step is 1.3 x as fast. */
 #include <string.h>
 
 #include "task/graph/optimize.h"
 
 /* Larger constants are not compared. */
-enum { SMALL_BYTES = 1024 };
+enum { MAX_COMPARED_BYTES = 1024 };
 
-static bool has_large(const struct mu_node *n)
+static bool has_large_constant(const struct mu_node *n)
 {
 	for (unsigned i = 0; i < n->n_attrs; i++) {
 		const struct mu_attr *a = &n->attrs[i].value;
-		if (a->kind == MU_ATTR_TENSOR && mu_tensor_bytes(a->tensor) > SMALL_BYTES)
+		if (a->kind == MU_ATTR_TENSOR && mu_tensor_bytes(a->tensor) > MAX_COMPARED_BYTES)
 			return true;
 	}
 	return false;
@@ -49,12 +49,12 @@ bool merge_node(struct opt *o, struct mu_node *n)
 	unsigned n_out;
 
 	if (!n->def->n_outputs || (!o->data_users[n->id] && !o->control_users[n->id]) ||
-	    !optimize_is_pure(n) || has_large(n))
+	    !optimize_is_pure(n) || has_large_constant(n))
 		return false;
 	mu_buf_clear(&o->key);
 	write_identity(n, &o->key);
-	struct mu_node *twin = mu_map_get_n(&o->computations, o->key.data, o->key.len);
-	if (!twin) {
+	struct mu_node *equal_node = mu_map_get_n(&o->computations, o->key.data, o->key.len);
+	if (!equal_node) {
 		mu_map_put_n(&o->computations, o->key.data, o->key.len, n);
 		return false;
 	}
@@ -62,7 +62,7 @@ bool merge_node(struct opt *o, struct mu_node *n)
 		return false;
 	struct mu_input *to = MU_ARENA_ARRAY(&o->scratch, struct mu_input, n_out + 1);
 	for (unsigned i = 0; i < n_out || i == 0; i++)
-		to[i] = (struct mu_input){twin, (int)i};
+		to[i] = (struct mu_input){equal_node, (int)i};
 	o->replacement[n->id] = to;
 	return o->removed[n->id] = true;
 }

@@ -20,7 +20,7 @@ static bool is_control_flow(const struct mu_op_def *d)
 	       strcmp(d->name, "ControlTrigger") == 0;
 }
 
-static bool any_ref(const struct mu_arg_def *args, unsigned n)
+static bool has_ref(const struct mu_arg_def *args, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (args[i].is_ref)
@@ -31,14 +31,15 @@ static bool any_ref(const struct mu_arg_def *args, unsigned n)
 unsigned optimize_traits(const struct mu_node *n)
 {
 	const struct mu_op_def *d = n->def;
-	static const char *const passes[] = {"Identity", "StopGradient", "PreventGradient", NULL};
+	static const char *const identities[] = {"Identity", "StopGradient", "PreventGradient",
+						 NULL};
 	static const char *const receives[] = {"_Recv", "_HostRecv", NULL};
 	const struct kernel *k = cpu_kernel_find(d->name);
-	static const char *const outside[] = {"ReadFile", "MatchingFiles", NULL}; /* may change */
-	bool outputs_ref = any_ref(d->outputs, d->n_outputs);
+	static const char *const reads_files[] = {"ReadFile", "MatchingFiles", NULL};
+	bool outputs_ref = has_ref(d->outputs, d->n_outputs);
 	unsigned f = outputs_ref ? TRAIT_REF_OUTPUT : 0;
 
-	if (is_one_of(d->name, passes))
+	if (is_one_of(d->name, identities))
 		f |= TRAIT_IDENTITY;
 	if (d->flags & MU_OP_SWITCH || is_one_of(d->name, receives))
 		f |= TRAIT_DEAD_OUTPUTS;
@@ -47,8 +48,8 @@ unsigned optimize_traits(const struct mu_node *n)
 	if (is_control_flow(d))
 		f |= TRAIT_CONTROL_FLOW;
 	if (!(d->flags & MU_OP_STATEFUL) && d->name[0] != '_' && !is_control_flow(d) &&
-	    !is_one_of(d->name, outside) && strncmp(d->name, "Placeholder", 11) != 0 &&
-	    !outputs_ref && !any_ref(d->inputs, d->n_inputs) && k && k->run &&
+	    !is_one_of(d->name, reads_files) && strncmp(d->name, "Placeholder", 11) != 0 &&
+	    !outputs_ref && !has_ref(d->inputs, d->n_inputs) && k && k->run &&
 	    !(k->flags & (KERNEL_NO_FOLD | KERNEL_SEES_DEAD)))
 		f |= TRAIT_PURE;
 	return f;

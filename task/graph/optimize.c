@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One walk in topological order: the inputs of a node are final before the node is visited.  Edges
- * that close a loop are rewired at the end. */
+/* Visits the nodes in topological order, so the inputs of a node are final before it.  Edges that
+ * close a loop are rewired at the end. */
 #include "task/graph/optimize.h"
 
 #include <string.h>
@@ -57,10 +57,10 @@ static void rewire(struct opt *o, struct mu_node *n)
 	n->n_controls = n_kept - n->n_inputs;
 }
 
-/* ---- nodes that pass values on ---- */
+/* ---- identity nodes ---- */
 
-/* An Identity behind a Switch stays if a control edge starts from it: it runs only if its branch is
- * taken, but the Switch always runs. */
+/* Removes an Identity.  An Identity of a Switch stays if it has control outputs: it runs only if
+ * its branch is taken, but the Switch always runs. */
 static bool skip_identity(struct opt *o, struct mu_node *n)
 {
 	if (!(optimize_traits(n) & TRAIT_IDENTITY) || n->n_inputs != 1 || n->n_controls)
@@ -82,9 +82,10 @@ static bool skip_no_op(struct opt *o, struct mu_node *n)
 	return o->removed[n->id] = true;
 }
 
-/* ---- the walk ---- */
+/* ---- graph_optimize ---- */
 
-/* True if every edge starts from an output that exists.  Each pass checks what else it needs. */
+/* Returns true if every edge starts from an existing output.  Each pass checks its other
+ * requirements. */
 static bool edges_are_valid(struct opt *o)
 {
 	struct mu_graph *g = o->g;
@@ -125,7 +126,7 @@ static void count_users(struct opt *o)
 		}
 }
 
-/* Drops the removed nodes, and the constants that no node uses any more. */
+/* Drops the removed nodes and the unused constants. */
 static void drop_unused(struct opt *o)
 {
 	struct mu_graph *g = o->g;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizes a task's partition before it is compiled.  The results of a step stay the same bit for
+/* Optimizes a task's partition before it is compiled.  The results of a step do not change by a
  * bit.
  *
- * Passes: removal of nodes that only pass values on (Identity, StopGradient, NoOp); constant
- * folding; common subexpression elimination; removal of unused values.  Nodes stay as they are if
- * they have state, may wait, take references or pass on dead values. */
+ * Passes: removal of identity nodes (Identity, StopGradient, NoOp); constant folding; common
+ * subexpression elimination; removal of unused values.  The passes do not change nodes that have
+ * state, may wait, take references or run on dead inputs. */
 #ifndef MU_TASK_GRAPH_OPTIMIZE_H
 #define MU_TASK_GRAPH_OPTIMIZE_H
 
@@ -14,7 +14,7 @@
 struct runtime;
 void graph_optimize(struct mu_graph *g, struct runtime *rt);
 
-/* ---- between the passes ---- */
+/* ---- internals of the passes ---- */
 
 struct opt {
 	struct mu_graph *g;
@@ -23,8 +23,7 @@ struct opt {
 	unsigned n; /* nodes before the passes; added nodes have larger ids */
 	struct mu_node **order;
 	unsigned n_order;
-	struct mu_input *
-	    *replacement; /* by id: for each output the edge that replaces it; or NULL */
+	struct mu_input **replacement; /* by id: the edges that replace the outputs; or NULL */
 	bool *removed;
 	unsigned *data_users, *control_users; /* by id, before the passes */
 	size_t budget;                        /* bytes left for folded constants */
@@ -33,7 +32,7 @@ struct opt {
 };
 
 enum op_trait {
-	TRAIT_PURE = 1 << 0, /* may run at another time, or once instead of twice */
+	TRAIT_PURE = 1 << 0, /* may run earlier, or once instead of twice */
 	TRAIT_REF_OUTPUT = 1 << 1,
 	TRAIT_IDENTITY = 1 << 2, /* Identity and equivalent ops */
 	TRAIT_NO_OP = 1 << 3,

@@ -11,8 +11,8 @@
  * programs rely on seeing their writes.
  *
  * A session may ask that float tensors are sent as bfloat16
- * (GraphOptions.enable_bfloat16_sendrecv). Then a Cast comes before the _Send and another behind
- * the _Recv. */
+ * (GraphOptions.enable_bfloat16_sendrecv).  Then a Cast precedes the _Send and another follows the
+ * _Recv. */
 #include <string.h>
 
 #include "lib/graph/device_name.h"
@@ -38,7 +38,7 @@ struct partitioner {
 static int get_or_add_partition(struct partitioner *c, const struct mu_node *n, unsigned *out)
 {
 	if (n->id && strcmp(n->device, c->g->nodes[n->id - 1]->device) == 0) {
-		*out = c->partition_of[n->id - 1]; /* the common case */
+		*out = c->partition_of[n->id - 1]; /* fast path */
 		return 0;
 	}
 	size_t len = mu_device_task_len(n->device);
@@ -172,8 +172,8 @@ static struct mu_node *add_cast(struct partitioner *c, struct mu_graph *to, cons
 	return cast;
 }
 
-/* *first is the node that reads the source, and *last the one that has the value at the user: the
- * _Send and the _Recv, or the casts around them. */
+/* Adds a _Send and a _Recv, with casts around them if needed.  *first is the node that reads the
+ * source; *last is the node whose output is the value on the user's task. */
 static int partitioner_add_pair(struct partitioner *c, struct mu_input in,
 				const struct mu_node *user, struct mu_node **first,
 				struct mu_node **last)
@@ -192,8 +192,8 @@ static int partitioner_add_pair(struct partitioner *c, struct mu_input in,
 		rc = sendable_type(c, in, user, &w.type);
 	if (rc || (rc = incarnation_of(c, w.from, &w.incarnation)))
 		return rc;
-	bool casts = c->devs->bfloat16_edges && in.port != MU_CONTROL && w.type == MU_FLOAT;
-	if (casts) {
+	bool has_casts = c->devs->bfloat16_edges && in.port != MU_CONTROL && w.type == MU_FLOAT;
+	if (has_casts) {
 		*first = add_cast(c, from, in.node, source, MU_FLOAT, MU_BFLOAT16);
 		source = (struct mu_input){*first, 0};
 		w.type = MU_BFLOAT16;
@@ -207,7 +207,7 @@ static int partitioner_add_pair(struct partitioner *c, struct mu_input in,
 	if (loop) /* the receive must start once per iteration */
 		mu_node_add_control(to, recv,
 				    c->copies[loops_pivot(&c->loops, loop, user->device)->id]);
-	if (casts) {
+	if (has_casts) {
 		*last = add_cast(c, to, user, (struct mu_input){recv, 0}, MU_BFLOAT16, MU_FLOAT);
 		return 0;
 	}
@@ -218,7 +218,8 @@ static int partitioner_add_pair(struct partitioner *c, struct mu_input in,
 
 /* Adds an Identity of the token as the source of the control edge.  If the token is dead, the
  * Identity does not run.  A _Recv of a dead token counts as run in TensorFlow's executor. */
-static struct mu_node *add_waiter(struct partitioner *c, struct mu_graph *to, struct mu_node *recv)
+static struct mu_node *add_control_identity(struct partitioner *c, struct mu_graph *to,
+					    struct mu_node *recv)
 {
 	struct mu_input token = {recv, 0};
 	struct mu_node *n =
@@ -246,15 +247,16 @@ static int partitioner_map_input(struct partitioner *c, struct mu_input in,
 	if (!recv) {
 		MU_RETURN_IF_ERROR(partitioner_add_pair(c, in, user, &first, &recv));
 		if (in.port == MU_CONTROL)
-			recv = add_waiter(c, to, recv);
+			recv = add_control_identity(c, to, recv);
 		mu_map_put_n(&c->recvs, key.data, key.len, recv);
 	}
 	*out = (struct mu_input){recv, in.port == MU_CONTROL ? MU_CONTROL : 0};
 	return 0;
 }
 
-/* Sets *out if input k is a variable on another task that must be read after n's control inputs. */
-static int must_read_late(struct partitioner *c, const struct mu_node *n, unsigned k, bool *out)
+/* Sets *out to true if input k is a variable on another task that must be read after n's control
+ * inputs. */
+static int needs_ordered_read(struct partitioner *c, const struct mu_node *n, unsigned k, bool *out)
 {
 	struct mu_input in = n->inputs[k];
 	enum mu_dtype type;
@@ -266,15 +268,15 @@ static int must_read_late(struct partitioner *c, const struct mu_node *n, unsign
 		return 0;
 	for (unsigned i = 0; i < n->n_controls; i++)
 		if (loop_of_outputs(&c->loops, n->inputs[n->n_inputs + i].node))
-			return 0; /* the other task does not take part in the loop */
+			return 0; /* the other task may not iterate */
 	if ((rc = partitioner_output_type(c, in, n, &type)))
 		return rc;
 	*out = mu_dtype_is_ref(type);
 	return 0;
 }
 
-static int add_late_read(struct partitioner *c, const struct mu_node *n, unsigned k,
-			 struct mu_input *out)
+static int add_ordered_read(struct partitioner *c, const struct mu_node *n, unsigned k,
+			    struct mu_input *out)
 {
 	const struct mu_node *variable = n->inputs[k].node;
 	struct mu_graph *from = c->partitions[c->partition_of[variable->id]].graph;
@@ -305,10 +307,10 @@ static int partition_nodes(struct partitioner *c)
 		unsigned total = n->n_inputs + n->n_controls;
 		struct mu_input *in = MU_ARENA_ARRAY(&c->scratch, struct mu_input, total);
 		for (unsigned k = 0; k < total; k++) {
-			bool late;
-			if ((rc = must_read_late(c, n, k, &late)) ||
-			    (rc = late ? add_late_read(c, n, k, &in[k])
-				       : partitioner_map_input(c, n->inputs[k], n, &in[k])))
+			bool is_ordered;
+			if ((rc = needs_ordered_read(c, n, k, &is_ordered)) ||
+			    (rc = is_ordered ? add_ordered_read(c, n, k, &in[k])
+					     : partitioner_map_input(c, n->inputs[k], n, &in[k])))
 				return rc;
 		}
 		mu_node_set_inputs(c->partitions[c->partition_of[i]].graph, c->copies[i], in,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gives every node a device.
+/* Assigns a device to every node.
  *
  * Nodes that must be colocated form a group: nodes with the attribute "loc:@x" and x, and each user
  * of a variable's reference or a resource's handle with the node that made it.  The device of a
- * group must satisfy the requests of all members.  There is one exception: a node that takes state
- * follows the state against its own request.  (Clients test whether a variable is initialized under
- * the device scope of their worker.)  With soft placement the members must agree on the task only.
- * Among several suitable devices the client's device comes first, then the first in the list.  In
- * a graph of TensorFlow 2.2 or earlier the first by name is taken, as those servers do: their
- * programs share a variable without a device, because all sessions place it on ps 0.
+ * group must satisfy the requests of all members.  There is one exception: a node that takes a
+ * reference or handle is placed with it, even against its own request.  (Clients test whether a
+ * variable is initialized under the device scope of their worker.)  With soft placement the members
+ * must agree on the task only.  Among several suitable devices the client's device comes first,
+ * then the first in the list.  In a graph of TensorFlow 2.2 or earlier the first by name comes
+ * first, as on those servers: their programs share a variable without a device, because all
+ * sessions place it on ps 0.
  *
  * Two kinds of unconstrained node follow a neighbour.  A node that reads only the shape of its
  * input gets the device of its producer.  A node without inputs gets the device of its only user.
@@ -27,9 +28,9 @@ enum { LAST_PRODUCER_BY_NAME = 175 }; /* the GraphDef version of TensorFlow 2.2 
 struct group {
 	unsigned parent; /* union-find */
 	unsigned size;
-	unsigned requester;  /* a member that contributed to `want` */
+	unsigned requester;  /* a member that contributed to `request` */
 	bool has_state;      /* a member makes a variable or a resource */
-	bool is_pinned;      /* `want` has the device of a stateful member: no soft placement */
+	bool is_pinned;      /* `request` is the device of a stateful member: no soft placement */
 	enum kernel_gpu gpu; /* GPU support of all members */
 	struct mu_device_name request;
 	const struct graph_device *device;
@@ -39,10 +40,10 @@ struct place {
 	const struct mu_graph *g;
 	const struct graph_devices *devs;
 	const struct stateful_placement *stateful; /* (optional) */
-	bool lenient;                 /* conflicts are no errors: a later step reports them */
-	struct mu_device_name *names; /* of devs */
-	struct group *groups;         /* by node id */
-	bool has_gpu;                 /* some task has a GPU */
+	bool ignores_conflicts;                    /* a later step reports them */
+	struct mu_device_name *names;              /* parsed names of devs */
+	struct group *groups;                      /* by node id */
+	bool has_gpu;                              /* some task has a GPU */
 	struct mu_arena scratch;
 	struct mu_err *err;
 };
@@ -68,22 +69,22 @@ static void drop_contradiction(struct mu_device_name *d, const struct mu_device_
 }
 
 /* Adds the request of group b to that of group a.  Returns false if they contradict.  With soft
- * placement only a stateful node that has a device insists on the device within the task. */
+ * placement only the request of a pinned group determines the device within the task. */
 static bool join_requests(const struct place *p, struct group *a, const struct group *b)
 {
-	struct mu_device_name of_a = a->request, of_b = b->request;
+	struct mu_device_name request_a = a->request, request_b = b->request;
 
-	if (mu_device_intersect(&a->request, &of_b))
+	if (mu_device_intersect(&a->request, &request_b))
 		return true;
 	if (!p->devs->soft_placement)
 		return false;
 	if (!a->is_pinned)
-		drop_contradiction(&of_a, &b->request);
+		drop_contradiction(&request_a, &b->request);
 	if (!b->is_pinned)
-		drop_contradiction(&of_b, &a->request);
-	if (!mu_device_intersect(&of_a, &of_b))
+		drop_contradiction(&request_b, &a->request);
+	if (!mu_device_intersect(&request_a, &request_b))
 		return false;
-	a->request = of_a;
+	a->request = request_a;
 	return true;
 }
 
@@ -100,7 +101,7 @@ static int merge_groups(struct place *p, unsigned a, unsigned b)
 	}
 	struct group *big = &p->groups[ra], *small = &p->groups[rb];
 	if (!join_requests(p, big, small)) {
-		if (p->lenient)
+		if (p->ignores_conflicts)
 			return 0;
 		MU_AUTO_BUF x = {0};
 		MU_AUTO_BUF y = {0};
@@ -124,14 +125,14 @@ static int merge_groups(struct place *p, unsigned a, unsigned b)
 	return 0;
 }
 
-/* Colocates node b with node a, from which it takes state.  The node that made the state may be in
- * b's group: in a loop, Merge takes from NextIteration the state that it passed to it. */
-static int follow_state(struct place *p, unsigned a, unsigned b)
+/* Colocates node b with node a, whose output is a reference or handle that b takes.  The node that
+ * made it may be in b's group: in a loop, Merge takes it from NextIteration. */
+static int colocate_with_state(struct place *p, unsigned a, unsigned b)
 {
 	struct group *from = &p->groups[root_of(p, a)], *to = &p->groups[root_of(p, b)];
-	struct mu_device_name both = to->request;
+	struct mu_device_name common = to->request;
 
-	if (!mu_device_intersect(&both, &from->request)) {
+	if (!mu_device_intersect(&common, &from->request)) {
 		if (!to->has_state)
 			to->request = from->request;
 		else if (!from->has_state)
@@ -173,7 +174,7 @@ static int read_request(struct place *p, const struct mu_node *n, struct group *
 	gr->is_pinned = assigned;
 	if (!mu_device_parse(&gr->request, assigned ? assigned : n->device, p->err))
 		return 0;
-	if (!p->lenient)
+	if (!p->ignores_conflicts)
 		return mu_append(p->err, ", node '%s'", n->name);
 	return mu_device_parse(&gr->request, "", p->err);
 }
@@ -202,7 +203,7 @@ static int read_devices(struct place *p)
 	return 0;
 }
 
-static int join_class_group(struct place *p, const struct mu_node *n, struct mu_map *absent)
+static int join_class_group(struct place *p, const struct mu_node *n, struct mu_map *absent_classes)
 {
 	const struct mu_attr *c = mu_node_attr(n, "_class");
 	int rc = 0;
@@ -214,8 +215,8 @@ static int join_class_group(struct place *p, const struct mu_node *n, struct mu_
 		if (strncmp(s, "loc:@", 5) != 0)
 			continue;
 		struct mu_node *x = mu_graph_find(p->g, s + 5);
-		if (!x && !(x = mu_map_get(absent, s)))
-			mu_map_put(absent, s, (void *)n); /* later ones join n */
+		if (!x && !(x = mu_map_get(absent_classes, s)))
+			mu_map_put(absent_classes, s, (void *)n); /* later nodes join n */
 		else
 			rc = merge_groups(p, x->id, n->id);
 	}
@@ -241,9 +242,11 @@ static int join_state_group(struct place *p, const struct mu_node *n)
 	if (!n->def || (n->op[0] == '_' && strcmp(n->op, "_SwitchN")) || !takes_state(n->def))
 		return 0;
 	if ((rc = mu_op_input_types(n, &p->scratch, &types, &count, p->err)))
-		return p->lenient ? 0 : mu_append(p->err, "\n\t [[{{node %s}}]]", n->name);
+		return p->ignores_conflicts ? 0
+					    : mu_append(p->err, "\n\t [[{{node %s}}]]", n->name);
 	for (unsigned k = 0; k < n->n_inputs && k < count; k++)
-		if (is_state(types[k]) && (rc = follow_state(p, n->inputs[k].node->id, n->id)))
+		if (is_state(types[k]) &&
+		    (rc = colocate_with_state(p, n->inputs[k].node->id, n->id)))
 			return rc;
 	return 0;
 }
@@ -297,7 +300,7 @@ static const struct graph_device *choose_group_device(const struct place *p, con
 	    (gpu = gpu_of_task(p, d)))
 		return gpu;
 	if (d && strcmp(d->type, "GPU") == 0 && gr->gpu == KERNEL_GPU_NONE)
-		return NULL; /* without kernels */
+		return NULL; /* a member has no GPU kernel */
 	return d;
 }
 
@@ -352,7 +355,7 @@ static int assign_devices(struct place *p)
 			soft.index = -1;
 			gr->device = choose_device(p, &soft);
 		}
-		if (gr->device || p->lenient)
+		if (gr->device || p->ignores_conflicts)
 			continue;
 		if (choose_device(p, &gr->request))
 			return fail_no_kernel(p, i);
@@ -362,7 +365,7 @@ static int assign_devices(struct place *p)
 }
 
 /* True if the node is alone in its group, stateless and without a device request. */
-static bool is_free(struct place *p, const struct mu_node *n)
+static bool is_unconstrained(struct place *p, const struct mu_node *n)
 {
 	const struct group *gr = &p->groups[n->id];
 
@@ -382,32 +385,33 @@ static void follow_neighbours(struct place *p)
 			user[n->inputs[k].node->id] = n;
 			users[n->inputs[k].node->id]++;
 		}
-		if (n->n_inputs == 1 && n->def && (n->def->flags & MU_OP_METADATA) && is_free(p, n))
+		if (n->n_inputs == 1 && n->def && (n->def->flags & MU_OP_METADATA) &&
+		    is_unconstrained(p, n))
 			p->groups[i].device = p->groups[root_of(p, n->inputs[0].node->id)].device;
 	}
 	for (unsigned i = 0; i < p->g->n_nodes; i++) {
 		const struct mu_node *n = p->g->nodes[i];
-		if (n->n_inputs == 0 && users[i] == 1 && n->op[0] != '_' && is_free(p, n))
+		if (n->n_inputs == 0 && users[i] == 1 && n->op[0] != '_' && is_unconstrained(p, n))
 			p->groups[i].device = p->groups[root_of(p, user[i]->id)].device;
 	}
 }
 
-/* Forms the colocation groups and assigns a device to each.  If p->lenient, a group without a
- * common device gets none. */
+/* Forms the colocation groups and assigns a device to each.  If p->ignores_conflicts, a
+ * group without a common device gets none. */
 static int form_groups(struct place *p)
 {
-	struct mu_map absent;
+	struct mu_map absent_classes;
 	int rc;
 
-	mu_map_init(&absent);
+	mu_map_init(&absent_classes);
 	rc = read_devices(p);
 	for (unsigned i = 0; !rc && i < p->g->n_nodes; i++)
-		rc = join_class_group(p, p->g->nodes[i], &absent);
+		rc = join_class_group(p, p->g->nodes[i], &absent_classes);
 	for (unsigned i = 0; !rc && i < p->g->n_nodes; i++)
 		rc = join_state_group(p, p->g->nodes[i]);
 	if (!rc)
 		rc = assign_devices(p);
-	mu_map_fini(&absent);
+	mu_map_fini(&absent_classes);
 	return rc;
 }
 
@@ -432,7 +436,7 @@ void graph_record_stateful(const struct mu_graph *g, const struct graph_devices 
 {
 	struct mu_err ignored;
 	struct place p = {
-	    .g = g, .devs = devs, .stateful = stateful, .lenient = true, .err = &ignored};
+	    .g = g, .devs = devs, .stateful = stateful, .ignores_conflicts = true, .err = &ignored};
 
 	mu_arena_init(&p.scratch);
 	if (!form_groups(&p))

@@ -39,18 +39,18 @@ static struct mu_graph *copy_and_inline(const struct mu_graph *g)
 void graph_place_stateful(struct mu_graph *g, const struct graph_devices *devs,
 			  struct stateful_placement *stateful)
 {
-	bool changed = false;
+	bool has_new = false;
 
 	for (; stateful->n_scanned < g->n_nodes; stateful->n_scanned++) {
 		const struct mu_node *n = g->nodes[stateful->n_scanned];
 		bool is_call = mu_graph_is_call(g, n);
 
 		stateful->has_calls |= is_call;
-		changed |= is_call || graph_is_stateful(n);
+		has_new |= is_call || graph_is_stateful(n);
 	}
-	if (!changed || devs->count < 2)
+	if (!has_new || devs->count < 2)
 		return;
 	MU_AUTO(mu_graph_free)
-	struct mu_graph *whole = stateful->has_calls ? copy_and_inline(g) : NULL;
-	graph_record_stateful(whole ? whole : g, devs, stateful);
+	struct mu_graph *inlined = stateful->has_calls ? copy_and_inline(g) : NULL;
+	graph_record_stateful(inlined ? inlined : g, devs, stateful);
 }

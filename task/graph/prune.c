@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies the nodes that one step needs from a session's graph: the ancestors of its fetches and
  * targets, up to the fed tensors.  Feeds become client _Recvs and fetches client _Sends on the
- * master's own device, with TensorFlow's names.  A tensor that a callable connects to another one
- * is fed by that one. */
+ * master's own device, with TensorFlow's names.  If a callable connects a tensor to another tensor,
+ * the users of the first read the second. */
 #include <string.h>
 
 #include "lib/graph/library.h"
@@ -16,9 +16,8 @@ struct prune {
 	struct mu_arena scratch;
 	struct mu_input *feeds, *fetches;
 	struct mu_node **feed_nodes; /* the _Recv of each feed */
-	struct mu_input *sources;    /* of the connected tensors, in `from` */
-	struct mu_map
-	    fed; /* {node id, port} -> index + 1 of the feed or, behind them, the source */
+	struct mu_input *sources;    /* in `from`: the replacements of the connected tensors */
+	struct mu_map fed; /* {node id, port} -> 1 + number of the feed, or n_feeds + source */
 	bool *needed;
 	struct mu_node **copies; /* by id in `from` */
 	struct mu_node **todo;
@@ -40,7 +39,7 @@ static int feed_index(const struct prune *p, struct mu_input in)
 	return (int)(intptr_t)mu_map_get_n(&p->fed, &k, sizeof k) - 1;
 }
 
-static int prune_output_type(struct prune *p, struct mu_input in, const char *what,
+static int prune_output_type(struct prune *p, struct mu_input in, const char *endpoint,
 			     enum mu_dtype *out)
 {
 	enum mu_dtype *types;
@@ -51,7 +50,7 @@ static int prune_output_type(struct prune *p, struct mu_input in, const char *wh
 		return rc;
 	if ((unsigned)in.port >= n)
 		return mu_fail(p->err, MU_INVALID_ARGUMENT,
-			       "%s %s:%d: output index too large, must be < %u", what,
+			       "%s %s:%d: output index too large, must be < %u", endpoint,
 			       in.node->name, in.port, n);
 	*out = mu_dtype_base(types[in.port]);
 	return 0;
@@ -66,13 +65,14 @@ static int resolve_fetch(struct prune *p, const char *text, struct mu_input *out
 }
 
 /* Adds a _Send or _Recv between this device and the client. */
-static struct mu_node *add_client_end(struct prune *p, const char *op, struct mu_input of,
+static struct mu_node *add_client_end(struct prune *p, const char *op, struct mu_input source,
 				      unsigned copy, const char *type_attr, enum mu_dtype type,
 				      const char **key)
 {
 	const char *dir = op[1] == 'S' ? "send" : "recv", *dev = p->devs->client;
-	const char *name = mu_arena_printf(&p->scratch, "_%s_%s_%d", dir, of.node->name, of.port);
-	const char *tensor = mu_arena_printf(&p->scratch, "%s:%d", of.node->name, of.port);
+	const char *name =
+	    mu_arena_printf(&p->scratch, "_%s_%s_%d", dir, source.node->name, source.port);
+	const char *tensor = mu_arena_printf(&p->scratch, "%s:%d", source.node->name, source.port);
 	struct mu_node *n;
 
 	if (copy) { /* a tensor that is fetched twice needs two keys */
@@ -93,7 +93,7 @@ static struct mu_node *add_client_end(struct prune *p, const char *op, struct mu
 	return n;
 }
 
-/* Users of the tensor `fed` get feed or source number `index`. */
+/* Replaces the tensor `fed` by a feed or, from index n_feeds on, by a source. */
 static int add_fed(struct prune *p, struct mu_input fed, unsigned index, const char *text)
 {
 	struct feed_key k = {fed.node->id, fed.port};
@@ -219,8 +219,8 @@ static int find_needed(struct prune *p)
 	return 0;
 }
 
-/* If n has the attribute "loc:@x" and x is pruned, n gets the device request of x. */
-static void keep_location(struct prune *p, const struct mu_node *n, struct mu_node *copy)
+/* If n has the class "loc:@x" and x is pruned, sets the device request of x. */
+static void inherit_device_request(struct prune *p, const struct mu_node *n, struct mu_node *copy)
 {
 	for (unsigned hops = 0; !*n->device && hops < 8; hops++) {
 		const struct mu_attr *c = mu_node_attr(n, "_class");
@@ -259,7 +259,7 @@ static void copy_needed(struct prune *p)
 		if (!p->needed[i])
 			continue;
 		p->copies[i] = mu_graph_copy_node(p->to, g->nodes[i]);
-		keep_location(p, g->nodes[i], p->copies[i]);
+		inherit_device_request(p, g->nodes[i], p->copies[i]);
 	}
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		const struct mu_node *n = g->nodes[i];
