@@ -39,7 +39,7 @@ static void callable_free(struct callable *c)
 	free(c);
 }
 
-static void options_of(struct run_step_request *names, const Muster__RunOptions *o)
+static void copy_options(struct run_step_request *names, const Muster__RunOptions *o)
 {
 	names->debug = control_bytes(o->debug_options);
 	names->timeout_ms = o->timeout_in_ms;
@@ -68,7 +68,7 @@ int callable_make(struct session *s, struct mu_span request, int64_t *handle, st
 		copy_names(&c->names.targets, o->target, o->n_target, &c->arena);
 		copy_connections(&c->names, o, &c->arena);
 		if (o->run_options)
-			options_of(&c->names, o->run_options);
+			copy_options(&c->names, o->run_options);
 		rc = client_graph_get(s, &c->names, &graph, err); /* checks the names */
 	}
 	if (!rc) {
@@ -111,7 +111,7 @@ int callable_names(struct session *s, struct run_step_request *r, struct mu_aren
 		   struct mu_err *err)
 {
 	struct callable *c;
-	unsigned fed = r->feeds.n;
+	unsigned n_tensors = r->feeds.n;
 
 	pthread_mutex_lock(&s->lock);
 	c = mu_map_get_n(&s->callables, &r->callable, sizeof(r->callable));
@@ -129,10 +129,10 @@ int callable_names(struct session *s, struct run_step_request *r, struct mu_aren
 	pthread_mutex_unlock(&s->lock);
 	if (!c)
 		return fail_unknown_handle(r->callable, err);
-	if (fed != r->feeds.n)
+	if (n_tensors != r->feeds.n)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "the callable has %u feeds, but the request has %u tensors",
-			       r->feeds.n, fed);
+			       r->feeds.n, n_tensors);
 	return 0;
 }
 

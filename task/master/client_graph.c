@@ -15,7 +15,7 @@ static void put_names(struct mu_buf *b, const struct name_list *n)
 {
 	for (unsigned i = 0; i < n->n; i++)
 		mu_buf_put(b, n->list[i], strlen(n->list[i]) + 1);
-	mu_buf_putc(b, '\1'); /* no name begins with it */
+	mu_buf_putc(b, '\1'); /* end of the list: no name begins with this byte */
 }
 
 /* Appends the watches of DebugOptions. */
@@ -30,7 +30,7 @@ static void put_watches(struct mu_buf *b, struct mu_span debug)
 			mu_pb_put_bytes(b, f.number, f.bytes);
 }
 
-static void signature(struct mu_buf *key, const struct run_step_request *r)
+static void write_signature(struct mu_buf *key, const struct run_step_request *r)
 {
 	put_names(key, &r->feeds);
 	put_names(key, &r->fetches);
@@ -74,7 +74,7 @@ struct client_graph *client_graph_find(struct session *s, const struct run_step_
 	MU_AUTO_BUF key = {0};
 	struct client_graph *cg;
 
-	signature(&key, r);
+	write_signature(&key, r);
 	pthread_mutex_lock(&s->lock);
 	cg = find_locked(s, mu_buf_span(&key));
 	pthread_mutex_unlock(&s->lock);
@@ -134,7 +134,7 @@ static int read_handle(const struct fan_out_entry *e, char **handle, struct mu_e
 	return m ? 0 : -MU_INVALID_ARGUMENT;
 }
 
-/* Calls the other tasks.  session_close ends the calls. */
+/* Sends the RegisterGraph calls to the other tasks.  session_close cancels them. */
 static int call_other_tasks(struct session *s, struct fan_out *calls, long timeout_ms,
 			    struct mu_err *err)
 {
@@ -197,7 +197,7 @@ static int register_partitions(struct session *s, struct client_graph *cg,
 	return rc;
 }
 
-/* Frees the partitions on the tasks that have registered theirs, since another task could not. */
+/* Deregisters the registered partitions after the registration of another one has failed. */
 static void deregister_partitions(const struct session *s, const struct client_graph *cg)
 {
 	struct fan_out calls;
@@ -288,10 +288,10 @@ int client_graph_get(struct session *s, const struct run_step_request *r, struct
 	if (!r->fetches.n && !r->targets.n)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Must specify at least one target to fetch or execute.");
-	signature(&key, r);
+	write_signature(&key, r);
 	pthread_mutex_lock(&s->graph_lock);
 	pthread_mutex_lock(&s->lock);
-	cg = find_locked(s, mu_buf_span(&key)); /* another call may have made it meanwhile */
+	cg = find_locked(s, mu_buf_span(&key)); /* perhaps made by another call meanwhile */
 	pthread_mutex_unlock(&s->lock);
 	if (!cg) {
 		cg = MU_NEW(struct client_graph);

@@ -45,8 +45,8 @@ static void put_grpc_path(struct mu_buf *json, const char *url)
 	mu_json_quote(json, mu_span_of(path ? path : ""));
 }
 
-/* Publishes an Event with the names.  A URL of another kind fails with the first tensor, as in
- * TensorFlow. */
+/* Publishes an Event with the names.  As in TensorFlow, an unknown kind of URL is an error only
+ * when the first tensor is published. */
 static int publish_names(struct runtime *rt, const char *url, struct mu_span names, int64_t time_us,
 			 const char *path, struct mu_err *err)
 {
@@ -72,7 +72,7 @@ static int publish_names(struct runtime *rt, const char *url, struct mu_span nam
 	    err);
 }
 
-/* Puts the URLs of all watches into `urls`, each with itself as its value. */
+/* Collects the URLs of all watches as the keys and values of `urls`. */
 static const Muster__DebugOptions *read_urls(const struct run_step_request *r, struct mu_arena *a,
 					     struct mu_map *urls, struct mu_err *err)
 {

@@ -7,7 +7,7 @@
 #include "lib/base/cond.h"
 #include "lib/base/log.h"
 
-enum { FIRST_WARNING_S = 3, MAX_NAMED = 3 };
+enum { FIRST_WARNING_S = 3, MAX_NAMED_PEERS = 3 };
 
 void fan_out_init(struct fan_out *f)
 {
@@ -61,14 +61,14 @@ static void entry_describe(struct fan_out *f, struct mu_buf *out)
 	for (unsigned i = 0; i < f->n; i++) {
 		struct peer *p = f->entries[i].peer;
 
-		if (f->entries[i].replied || n++ >= MAX_NAMED)
+		if (f->entries[i].replied || n++ >= MAX_NAMED_PEERS)
 			continue;
 		mu_buf_printf(out, "%s%s", out->len ? ", " : "", p->task);
 		if (p->ops->describe)
 			p->ops->describe(p, out);
 	}
-	if (n > MAX_NAMED)
-		mu_buf_printf(out, " and %u more", n - MAX_NAMED);
+	if (n > MAX_NAMED_PEERS)
+		mu_buf_printf(out, " and %u more", n - MAX_NAMED_PEERS);
 }
 
 void fan_out_describe_pending(struct fan_out *f, struct mu_buf *out)
@@ -80,7 +80,7 @@ void fan_out_describe_pending(struct fan_out *f, struct mu_buf *out)
 }
 
 /* Called with the lock held; releases it while it writes the log line, which may block. */
-static void warn_missing(struct fan_out *f, const char *what, unsigned seconds)
+static void warn_missing(struct fan_out *f, const char *method_name, unsigned seconds)
 {
 	MU_AUTO_BUF text = {0};
 
@@ -88,7 +88,7 @@ static void warn_missing(struct fan_out *f, const char *what, unsigned seconds)
 	mu_buf_putc(&text, 0);
 	pthread_mutex_unlock(&f->lock);
 	/* TensorFlow's phrase, for which users and scripts search logs */
-	mu_warn("master", "%s still waiting for response from worker: %s after %u s", what,
+	mu_warn("master", "%s still waiting for response from worker: %s after %u s", method_name,
 		text.data, seconds);
 	pthread_mutex_lock(&f->lock);
 }
@@ -110,7 +110,7 @@ void fan_out_cancel(struct fan_out *f)
 }
 
 void fan_out_run(struct fan_out *f, enum peer_method m, struct mu_span request, long timeout_ms,
-		 bool wait, const char *what)
+		 bool wait_for_ready, const char *method_name)
 {
 	unsigned seconds = 0, interval = FIRST_WARNING_S;
 	int64_t warn_ms;
@@ -129,7 +129,7 @@ void fan_out_run(struct fan_out *f, enum peer_method m, struct mu_span request, 
 		struct fan_out_entry *e = &f->entries[i];
 		uint64_t id = e->peer->ops->call(
 		    e->peer, m, e->request.len ? mu_buf_span(&e->request) : request, timeout_ms,
-		    wait, entry_on_reply, e);
+		    wait_for_ready, entry_on_reply, e);
 
 		pthread_mutex_lock(&f->lock);
 		e->id = id;
@@ -143,7 +143,7 @@ void fan_out_run(struct fan_out *f, enum peer_method m, struct mu_span request, 
 	while (f->pending > 0)
 		if (mu_cond_wait_until(&f->changed, &f->lock, warn_ms) == ETIMEDOUT) {
 			seconds += interval;
-			warn_missing(f, what, seconds);
+			warn_missing(f, method_name, seconds);
 			interval *= 2;
 			warn_ms += interval * INT64_C(1000);
 		}

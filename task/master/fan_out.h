@@ -11,7 +11,7 @@ struct fan_out;
 struct fan_out_entry {
 	struct fan_out *owner;
 	struct peer *peer;
-	uint64_t id; /* of the call, for cancel; 0: none */
+	uint64_t id; /* call id, for cancel; 0: none */
 	bool replied;
 	int rc;
 	struct mu_err err;
@@ -24,18 +24,18 @@ struct fan_out {
 	struct fan_out_entry *entries;
 	unsigned n, pending;
 	bool cancelled;
-	uint32_t client_id;           /* rpc_client_id of the CreateSession that it serves */
+	uint32_t client_id;           /* rpc_client_id of the CreateSession call */
 	struct fan_out *next, **link; /* in master.waiting, guarded by the master's lock */
 };
 
 void fan_out_init(struct fan_out *f);
 void fan_out_fini(struct fan_out *f);
 void fan_out_add(struct fan_out *f, struct peer *p);
-/* Blocks until every peer has replied or failed, at most timeout_ms (0: no limit).  wait: waits for
- * peers that cannot be reached yet.  A warning in the log names the missing peers and `what` after
- * three seconds, then at doubling intervals. */
+/* Blocks until every peer has replied or failed, at most timeout_ms (0: no limit).  wait_for_ready:
+ * waits for peers that cannot be reached yet.  Logs a warning with the missing peers after three
+ * seconds, then at doubling intervals. */
 void fan_out_run(struct fan_out *f, enum peer_method m, struct mu_span request, long timeout_ms,
-		 bool wait, const char *what);
+		 bool wait_for_ready, const char *method_name);
 /* Appends text for users: some of the peers without a reply, with the reason if known. */
 void fan_out_describe_pending(struct fan_out *f, struct mu_buf *out);
 void fan_out_cancel(struct fan_out *f); /* from any thread; also cancels later runs */

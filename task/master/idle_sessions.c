@@ -68,8 +68,8 @@ static void sweep(void *arg)
 		session_unref(s);
 	}
 	pthread_mutex_lock(&m->lock);
-	m->sweeping = false;
-	pthread_cond_broadcast(&m->swept);
+	m->is_sweeping = false;
+	pthread_cond_broadcast(&m->sweep_ended);
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -89,8 +89,8 @@ static void request_sweep(void *arg)
 
 	pthread_mutex_lock(&m->lock);
 	if (!m->stopping) {
-		if (!m->sweeping) {
-			m->sweeping = true;
+		if (!m->is_sweeping) {
+			m->is_sweeping = true;
 			mu_offload_run(m->offload, sweep, m);
 		}
 		schedule_sweep(m);
@@ -109,8 +109,8 @@ void master_set_session_idle_limit(struct master *m, int64_t idle_ms)
 static void wait_sweep(struct master *m)
 {
 	pthread_mutex_lock(&m->lock);
-	while (m->sweeping)
-		pthread_cond_wait(&m->swept, &m->lock);
+	while (m->is_sweeping)
+		pthread_cond_wait(&m->sweep_ended, &m->lock);
 	pthread_mutex_unlock(&m->lock);
 }
 

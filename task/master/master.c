@@ -16,7 +16,7 @@ struct master *master_new(struct runtime *rt, struct peers *peers, struct mu_off
 	m->ids = mu_request_ids_new();
 	m->connect_timeout_ms = connect_timeout_ms;
 	pthread_mutex_init(&m->lock, NULL);
-	pthread_cond_init(&m->swept, NULL);
+	pthread_cond_init(&m->sweep_ended, NULL);
 	mu_map_init(&m->sessions);
 	return m;
 }
@@ -35,7 +35,7 @@ void master_free(struct master *m)
 	mu_map_fini(&m->sessions);
 	mu_request_ids_free(m->ids);
 	pthread_mutex_destroy(&m->lock);
-	pthread_cond_destroy(&m->swept);
+	pthread_cond_destroy(&m->sweep_ended);
 	free(m);
 }
 
@@ -126,18 +126,18 @@ int master_add_filtered_peers(struct peers *cluster, char **filters, size_t n_fi
 	for (unsigned i = 0; i < peers_count(cluster); i++) {
 		struct peer *p = peers_at(cluster, i);
 		struct mu_device_name task, filter;
-		bool in = p->local || n_filters == 0;
+		bool is_included = p->local || n_filters == 0;
 
-		for (size_t f = 0; f < n_filters && !in; f++) {
+		for (size_t f = 0; f < n_filters && !is_included; f++) {
 			int rc = mu_device_parse(&filter, filters[f], err);
 
 			if (rc)
 				return mu_wrap(err, "device filter '%.100s'", filters[f]);
 			if (mu_device_parse(&task, p->task, NULL))
 				continue;
-			in = mu_device_intersect(&task, &filter);
+			is_included = mu_device_intersect(&task, &filter);
 		}
-		if (in)
+		if (is_included)
 			fan_out_add(g, p);
 	}
 	return 0;

@@ -22,18 +22,17 @@ struct master {
 	struct mu_offload *offload;
 	struct mu_timer *timer;
 	struct mu_request_ids *ids;
-	long connect_timeout_ms; /* how long CreateSession waits for peers; 0: until the client
-				    cancels it */
+	long connect_timeout_ms;       /* limit of CreateSession's wait for peers; 0: none */
 	struct mu_span session_config; /* defaults of every session's ConfigProto */
 	pthread_mutex_t lock;          /* guards sessions */
 	struct mu_map sessions;        /* handle -> struct session, one reference */
-	struct fan_out *waiting;       /* of running CreateSession calls; guarded by lock too */
+	struct fan_out *waiting;       /* the running CreateSession calls; guarded by lock too */
 	_Atomic uint64_t steps, failed_steps;
 	_Atomic bool stopping; /* rejects new sessions and steps */
 	/* used by idle_sessions.c */
 	int64_t session_idle_ms;
-	bool sweeping;
-	pthread_cond_t swept;
+	bool is_sweeping;
+	pthread_cond_t sweep_ended;
 };
 struct master *master_new(struct runtime *rt, struct peers *peers, struct mu_offload *offload,
 			  struct mu_timer *timer, long connect_timeout_ms);
@@ -42,7 +41,7 @@ void master_reject_new_steps(
 void master_stop(struct master *m); /* closes every session */
 void master_free(struct master *m);
 unsigned master_sessions(struct master *m);
-/* From now on, sessions that no call has used for idle_ms are closed; 0: never. */
+/* Closes sessions that no call has used for idle_ms; 0: never. */
 void master_set_session_idle_limit(struct master *m, int64_t idle_ms);
 
 /* Between these two calls master_describe_waits reports the peers that f waits for. */
@@ -58,9 +57,8 @@ struct session {
 	struct master *master;
 	char handle[17];
 	int64_t created_ms;
-	_Atomic int64_t used_ms; /* when a call last used it */
-	/* Held for a long time, by offload threads only, to extend the graph and to make client
-	 * graphs. */
+	_Atomic int64_t used_ms; /* time of the last call */
+	/* Held for a long time, only by offload threads that extend or partition the graph. */
 	pthread_mutex_t graph_lock;
 	struct mu_graph *graph;
 	struct stateful_placement stateful;
@@ -77,7 +75,7 @@ struct session {
 	struct fan_out *registering; /* the running RegisterGraph calls; NULL: none */
 	/* These members do not change after session_create. */
 	struct mu_arena arena;
-	struct peers *cluster; /* the tasks, under the names that the session gives them */
+	struct peers *cluster; /* the tasks, with their names in this session */
 	struct graph_devices devices;
 	struct peer **peers;
 	unsigned n_peers;
@@ -128,8 +126,7 @@ struct client_graph {
 	unsigned n_feeds, n_fetches;
 };
 void client_graph_unref(struct client_graph *cg);
-/* Returns a new reference to the session's client graph for these names; NULL if there is none yet.
- */
+/* Returns a new reference to the session's client graph for these names; NULL: not made yet. */
 struct client_graph *client_graph_find(struct session *s, const struct run_step_request *r);
 /* Finds or makes the client graph; blocks. */
 int client_graph_get(struct session *s, const struct run_step_request *r, struct client_graph **out,
@@ -142,7 +139,7 @@ struct callable {
 };
 int callable_make(struct session *s, struct mu_span request, int64_t *handle, struct mu_err *err);
 int callable_release(struct session *s, int64_t handle, struct mu_err *err);
-/* Copies the names into r, in a.  INVALID_ARGUMENT if there is no such callable. */
+/* Copies the names into r, in arena a.  INVALID_ARGUMENT if the callable does not exist. */
 int callable_names(struct session *s, struct run_step_request *r, struct mu_arena *a,
 		   struct mu_err *err);
 void callables_free(struct session *s);
@@ -174,7 +171,7 @@ struct rendezvous *run_step_rendezvous(struct run_step *r); /* borrowed */
 void run_step_release(struct run_step *r);
 void run_step_unref(struct run_step *r);
 
-/* ---- the service ---- */
+/* ---- service ---- */
 extern const struct rpc_method master_methods[];
 extern const unsigned master_n_methods;
 /* The methods' ctx is a struct task_context. */

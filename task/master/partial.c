@@ -22,17 +22,17 @@ struct partial {
 	_Atomic unsigned refs;
 	struct mu_arena arena;
 	struct run_step_request names;
-	struct mu_map feeds, fetches; /* name -> its element of the next arrays */
-	unsigned *fed, *fetched;      /* the number of the call that used the name; 0: none yet */
+	struct mu_map feeds, fetches;     /* name -> its element of the next arrays */
+	unsigned *feed_call, *fetch_call; /* number of the call that used the name; 0: none yet */
 	struct client_graph *client_graph;
 	struct session *session;
 	struct run_step *step; /* NULL until it has started */
 	char handle[40];
-	pthread_mutex_t lock; /* guards fed, fetched and the members below */
-	unsigned left;        /* names that no call has fed or fetched yet */
+	pthread_mutex_t lock; /* guards feed_call, fetch_call and the members below */
+	unsigned n_unused;    /* names that no call has fed or fetched yet */
 	unsigned n_calls;
 	bool ended;
-	struct mu_err err; /* of the step, once ended */
+	struct mu_err err; /* error of the step, once ended */
 	struct partial_call *last;
 };
 
@@ -42,10 +42,10 @@ struct partial_call {
 	struct partial *partial;
 	struct mu_arena arena;
 	struct run_step_request req;
-	struct fetched {
+	struct partial_fetch {
 		struct partial_call *owner;
 		struct mu_tensor tensor;
-	} * fetched;
+	} * fetches;
 	struct mu_tensor *feeds;
 	unsigned *feed_at, *fetch_at; /* indices into the partial's names */
 	unsigned number;              /* in the partial run, from 1 */
@@ -71,13 +71,13 @@ static void partial_unref(struct partial *p)
 	free(p);
 }
 
-static struct partial *partial_find(struct session *s, const char *handle, bool take)
+static struct partial *partial_find(struct session *s, const char *handle, bool removes)
 {
 	struct partial *p;
 
 	pthread_mutex_lock(&s->lock);
-	p = take ? mu_map_del(&s->partials, handle) : mu_map_get(&s->partials, handle);
-	if (p && !take)
+	p = removes ? mu_map_del(&s->partials, handle) : mu_map_get(&s->partials, handle);
+	if (p && !removes)
 		atomic_fetch_add(&p->refs, 1);
 	pthread_mutex_unlock(&s->lock);
 	return p;
@@ -96,12 +96,12 @@ void partials_drop(struct session *s)
 	mu_map_fini(&all);
 }
 
-/* ---- one call ---- */
+/* ---- calls ---- */
 
 static void partial_call_free(struct partial_call *c)
 {
-	for (unsigned i = 0; c->fetched && i < c->req.fetches.n; i++)
-		mu_tensor_unref(&c->fetched[i].tensor);
+	for (unsigned i = 0; c->fetches && i < c->req.fetches.n; i++)
+		mu_tensor_unref(&c->fetches[i].tensor);
 	for (unsigned i = 0; c->feeds && i < c->req.feeds.n; i++)
 		mu_tensor_unref(&c->feeds[i]);
 	if (c->partial)
@@ -124,7 +124,7 @@ static void complete_one(struct partial_call *c)
 		    MU_ARENA_ARRAY(&c->arena, struct mu_tensor, c->req.fetches.n + 1);
 
 		for (unsigned i = 0; i < c->req.fetches.n; i++)
-			t[i] = c->fetched[i].tensor;
+			t[i] = c->fetches[i].tensor;
 		step_reply_tensors(c->call, c->req.fetches.list, t, c->req.fetches.n, MU_SPAN(""));
 	}
 	partial_call_free(c);
@@ -139,9 +139,9 @@ static void call_fail(struct partial_call *c, const struct mu_err *why)
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void fetched(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+static void on_fetched(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
 {
-	struct fetched *f = arg;
+	struct partial_fetch *f = arg;
 	struct mu_err why;
 
 	if (err) {
@@ -208,26 +208,26 @@ static void start_timer(struct partial_call *c)
 
 /* ---- validation of a call ---- */
 
-/* Looks up the names of a call and marks them in `used` with its number.  Each must be named in
- * PartialRunSetup and not be marked. */
+/* Looks up the names of a call and marks them in `used` with the call's number.  Fails if a name is
+ * not in PartialRunSetup, or is marked. */
 static int use_names(const struct partial_call *c, const struct name_list *requested,
-		     const struct mu_map *known, unsigned *used, const char *what, const char *past,
+		     const struct mu_map *names, unsigned *used, const char *kind, const char *verb,
 		     unsigned *at, struct mu_err *err)
 {
 	for (unsigned i = 0; i < requested->n; i++) {
 		const char *name = requested->list[i];
-		unsigned *u = mu_map_get(known, name);
+		unsigned *u = mu_map_get(names, name);
 
 		if (!u)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "The %s %.200s was not specified in partial_run_setup.",
-				       what, name);
+				       kind, name);
 		if (*u == c->number)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "The %s %.200s appears twice in the request", what, name);
+				       "The %s %.200s appears twice in the request", kind, name);
 		if (*u)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "The %s %.200s has already been %s.", what, name, past);
+				       "The %s %.200s has already been %s.", kind, name, verb);
 		*u = c->number;
 		at[i] = (unsigned)(u - used);
 	}
@@ -241,8 +241,7 @@ static void unmark_names(const struct partial_call *c, unsigned *used, unsigned 
 			used[i] = 0;
 }
 
-/* The number of the call that fed this output; 0: it is not fed yet; NULL: the output is computed.
- */
+/* Returns a pointer to the number of the call that fed this output; NULL if it is not a feed. */
 static const unsigned *feed_of(const struct partial *p, struct mu_input in)
 {
 	MU_AUTO_BUF name = {0};
@@ -293,7 +292,7 @@ static int check_computable(struct partial_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Checks the call and marks its names as used.  *is_last: all names are used now. */
+/* Checks the call and marks its names as used.  Sets *is_last if all names are used. */
 static int claim_names(struct partial_call *c, bool *is_last, struct mu_err *err)
 {
 	struct partial *p = c->partial;
@@ -306,18 +305,19 @@ static int claim_names(struct partial_call *c, bool *is_last, struct mu_err *err
 		rc = p->err.code ? mu_fail(err, p->err.code, "%s", p->err.msg)
 				 : mu_fail(err, MU_INVALID_ARGUMENT, "the partial run has ended");
 	else
-		rc = use_names(c, &c->req.feeds, &p->feeds, p->fed, "feed", "fed", c->feed_at, err);
+		rc = use_names(c, &c->req.feeds, &p->feeds, p->feed_call, "feed", "fed", c->feed_at,
+			       err);
 	if (!rc)
-		rc = use_names(c, &c->req.fetches, &p->fetches, p->fetched, "fetch", "fetched",
+		rc = use_names(c, &c->req.fetches, &p->fetches, p->fetch_call, "fetch", "fetched",
 			       c->fetch_at, err);
 	if (!rc)
 		rc = check_computable(c, err);
 	if (rc) {
-		unmark_names(c, p->fed, p->names.feeds.n);
-		unmark_names(c, p->fetched, p->names.fetches.n);
+		unmark_names(c, p->feed_call, p->names.feeds.n);
+		unmark_names(c, p->fetch_call, p->names.fetches.n);
 	} else {
-		p->left -= c->req.feeds.n + c->req.fetches.n;
-		*is_last = p->left == 0;
+		p->n_unused -= c->req.feeds.n + c->req.fetches.n;
+		*is_last = p->n_unused == 0;
 		if (*is_last)
 			p->last = c;
 	}
@@ -352,8 +352,8 @@ static void send_and_fetch(struct partial_call *c, bool is_last)
 			run_step_fail(p->step, &err);
 	}
 	for (unsigned i = 0; i < c->req.fetches.n; i++)
-		rendezvous_recv_local(rv, p->client_graph->fetch_keys[c->fetch_at[i]], fetched,
-				      &c->fetched[i]);
+		rendezvous_recv_local(rv, p->client_graph->fetch_keys[c->fetch_at[i]], on_fetched,
+				      &c->fetches[i]);
 	if (!is_last)
 		return;
 	p = partial_find(p->session, p->handle, true);
@@ -369,13 +369,13 @@ static void partial_call_run(void *arg)
 	bool is_last = false;
 	struct mu_err err;
 
-	c->fetched = MU_ARENA_ARRAY(&c->arena, struct fetched, n_fetches + 1);
+	c->fetches = MU_ARENA_ARRAY(&c->arena, struct partial_fetch, n_fetches + 1);
 	c->feed_at = MU_ARENA_ARRAY(&c->arena, unsigned, c->req.feeds.n + 1);
 	c->fetch_at = MU_ARENA_ARRAY(&c->arena, unsigned, n_fetches + 1);
 	for (unsigned i = 0; i < n_fetches; i++)
-		c->fetched[i].owner = c;
-	/* One for each fetch, one for this function, one for the end of the step, which only the
-	 * last call waits for.  claim_names may make this the last call, so this comes first. */
+		c->fetches[i].owner = c;
+	/* Counts the fetches, this function and the end of the step, for which only the last call
+	 * waits.  Set before claim_names, which may make this the last call. */
 	atomic_store(&c->pending, 2 + n_fetches);
 	if (parse_feeds(c, &err) || claim_names(c, &is_last, &err)) {
 		step_reply_error(c->call, c->req.store_errors, &err);
@@ -420,7 +420,7 @@ void partial_run(struct master *m, struct rpc_call *call, struct mu_span request
 	mu_offload_run(m->offload, partial_call_run, c);
 }
 
-/* ---- setting up ---- */
+/* ---- setup ---- */
 
 /* Returns a new array with an element for each name. */
 static unsigned *index_names(struct partial *p, const struct name_list *names, struct mu_map *map)
@@ -440,9 +440,9 @@ static int partial_start(struct partial *p, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	p->fed = index_names(p, &p->names.feeds, &p->feeds);
-	p->fetched = index_names(p, &p->names.fetches, &p->fetches);
-	p->left = p->names.feeds.n + p->names.fetches.n;
+	p->feed_call = index_names(p, &p->names.feeds, &p->feeds);
+	p->fetch_call = index_names(p, &p->names.fetches, &p->fetches);
+	p->n_unused = p->names.feeds.n + p->names.fetches.n;
 	snprintf(p->handle, sizeof(p->handle), "%s;%u", s->handle, ++last);
 	atomic_fetch_add(&p->refs, 1); /* owned by the step */
 	rc = run_step_open(s, p->client_graph, partial_step_ended, p, &p->step, err);
@@ -450,11 +450,11 @@ static int partial_start(struct partial *p, struct mu_err *err)
 		partial_unref(p);
 		return rc;
 	}
-	if (p->left == 0)
+	if (p->n_unused == 0)
 		run_step_release(p->step);
 	pthread_mutex_lock(&s->lock);
 	rc = s->closed ? mu_fail(err, MU_FAILED_PRECONDITION, "Session is closed.") : 0;
-	if (!rc && p->left) {
+	if (!rc && p->n_unused) {
 		atomic_fetch_add(&p->refs, 1);
 		mu_map_put(&s->partials, p->handle, p);
 	}
@@ -462,18 +462,18 @@ static int partial_start(struct partial *p, struct mu_err *err)
 	return rc;
 }
 
-/* A call fetches a name once, so a second mention would leave the partial run open for ever. */
+/* A call fetches a name once, so a repeated name would leave the partial run open forever. */
 static void remove_repeated(struct name_list *names)
 {
-	struct mu_map known;
+	struct mu_map seen_names;
 	unsigned n = 0;
 
-	mu_map_init(&known);
+	mu_map_init(&seen_names);
 	for (unsigned i = 0; i < names->n; i++)
-		if (!mu_map_put(&known, names->list[i], names))
+		if (!mu_map_put(&seen_names, names->list[i], names))
 			names->list[n++] = names->list[i];
 	names->n = n;
-	mu_map_fini(&known);
+	mu_map_fini(&seen_names);
 }
 
 int partial_setup(struct master *m, struct mu_span request, struct mu_buf *reply,

@@ -14,7 +14,7 @@ int partial_setup(struct master *m, struct mu_span request, struct mu_buf *reply
 		  struct mu_err *err);
 /* Handles a RunStepRequest with partial_run_handle.  Replies when the fetches have arrived. */
 void partial_run(struct master *m, struct rpc_call *call, struct mu_span request);
-/* Forgets all handles of a session that is being closed. */
+/* Removes all partial runs of a session that is being closed. */
 void partials_drop(struct session *s);
 
 #endif

@@ -34,7 +34,7 @@ struct partition_run {
 	struct run_step *step;
 	struct peer *peer;
 	struct stream_conn *stream; /* owned by the rendezvous; NULL: runs over gRPC */
-	uint64_t id;                /* of the RunGraph call; 0: not known yet, or ended */
+	uint64_t id;                /* id of the RunGraph call; 0: not started, or ended */
 	bool ended;
 };
 enum error_source { FROM_PARTITION, FROM_FETCH, FROM_CLOSE };
@@ -58,11 +58,11 @@ struct run_step {
 	pthread_mutex_t lock; /* guards the members below */
 	unsigned pending;
 	bool failed;
-	bool final;             /* `failed` and `err` are final */
+	bool is_final;          /* `failed` and `err` do not change any more */
 	bool released;          /* run_step_release was called */
 	struct mu_buf metadata; /* a RunMetadata with the records of the partitions */
 	struct mu_err err;
-	enum error_source source; /* of err */
+	enum error_source source; /* source of err */
 };
 
 void run_step_unref(struct run_step *r)
@@ -93,7 +93,7 @@ struct run_step **run_steps_of(struct session *s, unsigned *n)
 	return list;
 }
 
-/* ---- the reply ---- */
+/* ---- replies ---- */
 
 static void run_step_reply_error(struct run_step *r, const struct mu_err *err)
 {
@@ -156,7 +156,7 @@ static void remove_from_session(struct run_step *r)
 static void run_step_finish(struct run_step *r)
 {
 	pthread_mutex_lock(&r->lock);
-	r->final = true;
+	r->is_final = true;
 	pthread_mutex_unlock(&r->lock);
 	if (r->timer && mu_timer_cancel(r->master->timer, r->timer))
 		run_step_unref(r);
@@ -186,14 +186,14 @@ static void finish_debugged(void *arg)
 
 static void run_step_complete_one(struct run_step *r)
 {
-	bool last;
+	bool is_last;
 
 	pthread_mutex_lock(&r->lock);
-	last = --r->pending == 0;
+	is_last = --r->pending == 0;
 	pthread_mutex_unlock(&r->lock);
-	if (last && r->req.debug.len)
+	if (is_last && r->req.debug.len)
 		mu_offload_run(r->master->offload, finish_debugged, r);
-	else if (last)
+	else if (is_last)
 		run_step_finish(r);
 }
 
@@ -209,7 +209,7 @@ void run_step_release(struct run_step *r)
 		run_step_complete_one(r);
 }
 
-/* ---- failing ---- */
+/* ---- failure ---- */
 
 static void cancel_partitions(struct run_step *r)
 {
@@ -238,7 +238,7 @@ static void fail_from(struct run_step *r, const struct mu_err *why, enum error_s
 	bool first;
 
 	pthread_mutex_lock(&r->lock);
-	if (r->final) {
+	if (r->is_final) {
 		pthread_mutex_unlock(&r->lock);
 		return;
 	}
@@ -288,7 +288,7 @@ static void run_step_on_cancelled(void *arg)
 	run_step_unref(r);
 }
 
-/* ---- starting ---- */
+/* ---- start ---- */
 
 static void on_fetched(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
 {
@@ -321,7 +321,7 @@ static void partition_ended(void *arg, const struct mu_err *err, struct mu_span 
 {
 	struct partition_run *p = arg;
 	struct run_step *r = p->step;
-	struct mu_err from;
+	struct mu_err peer_err;
 
 	pthread_mutex_lock(&r->lock);
 	p->id = 0;
@@ -330,9 +330,9 @@ static void partition_ended(void *arg, const struct mu_err *err, struct mu_span 
 		add_record(r, reply);
 	pthread_mutex_unlock(&r->lock);
 	if (err) {
-		from = *err;
-		peer_error(p->peer, &from);
-		run_step_fail(r, &from);
+		peer_err = *err;
+		peer_error(p->peer, &peer_err);
+		run_step_fail(r, &peer_err);
 	}
 	run_step_complete_one(r);
 }
@@ -367,7 +367,7 @@ static void run_partitions(struct run_step *r)
 		pthread_mutex_lock(&r->lock);
 		failed = r->failed;
 		pthread_mutex_unlock(&r->lock);
-		if (failed) { /* before it began */
+		if (failed) { /* before the partition has started */
 			run_step_complete_one(r);
 			continue;
 		}
@@ -409,8 +409,8 @@ static int add_to_session(struct run_step *r, struct mu_err *err)
 	return rc;
 }
 
-/* Makes r, which has a client graph, a running step of its session.  `extra_pending` is added to
- * `pending` besides the partitions and the starting function. */
+/* Makes r, which has a client graph, a running step of its session.  `pending` counts the
+ * partitions, the function that starts the step, and extra_pending. */
 static int run_step_begin(struct run_step *r, unsigned extra_pending, struct mu_err *err)
 {
 	unsigned n_partitions = r->client_graph->n_partitions;
@@ -494,7 +494,7 @@ int run_step_open(struct session *s, struct client_graph *client_graph,
 	atomic_fetch_add(&client_graph->refs, 1);
 	r->ended = ended;
 	r->ended_arg = arg;
-	rc = run_step_begin(r, 1, err); /* one more: until run_step_release */
+	rc = run_step_begin(r, 1, err); /* 1: until run_step_release */
 	if (rc) {
 		run_step_unref(r);
 		return rc;
@@ -514,10 +514,10 @@ struct rendezvous *run_step_rendezvous(struct run_step *r)
 static void prepare_and_run(void *arg)
 {
 	struct run_step *r = arg;
-	int64_t before = r->client_graph ? atomic_load(&r->client_graph->steps) : 0;
+	int64_t steps_before = r->client_graph ? atomic_load(&r->client_graph->steps) : 0;
 	struct mu_err err;
 
-	if ((r->req.debug.len && debug_publish_run(r->master->rt, &r->req, before, &err)) ||
+	if ((r->req.debug.len && debug_publish_run(r->master->rt, &r->req, steps_before, &err)) ||
 	    (!r->client_graph && client_graph_get(r->session, &r->req, &r->client_graph, &err))) {
 		if (r->req.debug.len)
 			debug_end_run(r->master->rt, &r->req);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client's session: its memory and its graph.  session_open.c opens and closes it. */
+/* A client's session: memory management and graph.  session_open.c opens and closes it. */
 #include <stdio.h>
 
 #include "lib/base/random.h"
@@ -46,14 +46,14 @@ struct session *session_new(struct master *m)
 int session_extend(struct session *s, struct mu_span graph_def, int64_t version,
 		   int64_t *new_version, struct mu_err *err)
 {
-	unsigned before;
+	unsigned first_new;
 	int rc;
 
 	pthread_mutex_lock(&s->lock);
 	bool closed = s->closed;
 	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_lock(&s->graph_lock);
-	before = s->graph->n_nodes;
+	first_new = s->graph->n_nodes;
 	if (closed)
 		rc = mu_fail(err, MU_FAILED_PRECONDITION, "Session is closed.");
 	else if (version != s->version)
@@ -62,7 +62,7 @@ int session_extend(struct session *s, struct mu_span graph_def, int64_t version,
 	else
 		rc = mu_graph_parse(s->graph, graph_def, err);
 	if (!rc)
-		rc = graph_check_new(s->graph, before, true, err);
+		rc = graph_check_new(s->graph, first_new, true, err);
 	if (!rc)
 		*new_version = ++s->version;
 	pthread_mutex_unlock(&s->graph_lock);

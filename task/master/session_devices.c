@@ -26,7 +26,7 @@ static bool is_device_of(const struct peer *p, const char *device)
 	return !strncmp(device, p->task, n) && device[n] == '/';
 }
 
-/* Gives a device the name of its task in the session. */
+/* Replaces the task in a device name by the name of the task in the session. */
 static char *rename_device(struct mu_arena *a, const struct peer *p, const char *device)
 {
 	return mu_arena_printf(a, "%s%s", p->task, device + mu_device_task_len(device));
@@ -40,15 +40,15 @@ int session_devices(struct session *s, struct fan_out *g, struct mu_err *err)
 	s->peers = MU_ARENA_ARRAY(&s->arena, struct peer *, g->n);
 	for (unsigned i = 0; i < g->n; i++) {
 		Muster__GetStatusResponse *r = status_of(&g->entries[i], &s->arena, err);
-		struct graph_device *more;
+		struct graph_device *grown;
 
 		if (!r)
 			return -MU_INVALID_ARGUMENT;
 		s->peers[s->n_peers++] = g->entries[i].peer;
-		more = MU_ARENA_ARRAY(&s->arena, struct graph_device, n + r->n_device_attributes);
+		grown = MU_ARENA_ARRAY(&s->arena, struct graph_device, n + r->n_device_attributes);
 		if (n)
-			memcpy(more, list, n * sizeof(*list));
-		list = more;
+			memcpy(grown, list, n * sizeof(*list));
+		list = grown;
 		for (size_t d = 0; d < r->n_device_attributes; d++) {
 			Muster__DeviceAttributes *at = r->device_attributes[d];
 
@@ -71,7 +71,7 @@ int list_devices(const struct session *s, struct fan_out *g, struct mu_buf *repl
 		 struct mu_err *err)
 {
 	Muster__ListDevicesResponse m = MUSTER__LIST_DEVICES_RESPONSE__INIT;
-	Muster__DeviceAttributes **lists[2] = {NULL, NULL}; /* of this task, of the others */
+	Muster__DeviceAttributes **lists[2] = {NULL, NULL}; /* local, remote */
 	struct mu_arena a;
 	size_t n[2] = {0, 0};
 	int rc = 0;
@@ -79,7 +79,7 @@ int list_devices(const struct session *s, struct fan_out *g, struct mu_buf *repl
 	mu_arena_init(&a);
 	for (unsigned i = 0; i < g->n; i++) {
 		Muster__GetStatusResponse *r;
-		bool other;
+		bool is_remote;
 
 		if (g->entries[i].rc)
 			continue;
@@ -88,15 +88,16 @@ int list_devices(const struct session *s, struct fan_out *g, struct mu_buf *repl
 			rc = -MU_INVALID_ARGUMENT;
 			break;
 		}
-		other = !g->entries[i].peer->local;
-		lists[other] = mu_xrealloc(lists[other], (n[other] + r->n_device_attributes + 1) *
-							     sizeof(*lists[other]));
+		is_remote = !g->entries[i].peer->local;
+		lists[is_remote] =
+		    mu_xrealloc(lists[is_remote], (n[is_remote] + r->n_device_attributes + 1) *
+						      sizeof(*lists[is_remote]));
 		for (size_t d = 0; d < r->n_device_attributes; d++) {
 			Muster__DeviceAttributes *at = r->device_attributes[d];
 
 			if (s && s->cluster != s->master->peers)
 				at->name = rename_device(&a, g->entries[i].peer, at->name);
-			lists[other][n[other]++] = at;
+			lists[is_remote][n[is_remote]++] = at;
 		}
 	}
 	if (!rc) {

@@ -10,11 +10,11 @@
 
 enum { DELETE_TIMEOUT_MS = 10000 };
 
-/* Creates a worker session on every peer, each with the peer's own task name. */
+/* Creates a worker session on every peer, with the name of the peer's task. */
 static int open_workers(struct session *s, Muster__ClusterDef *cluster_def, struct fan_out *g,
 			struct mu_err *err)
 {
-	bool renamed = s->cluster != s->master->peers;
+	bool has_renamed_tasks = s->cluster != s->master->peers;
 
 	for (unsigned i = 0; i < g->n; i++) {
 		Muster__CreateWorkerSessionRequest m = MUSTER__CREATE_WORKER_SESSION_REQUEST__INIT;
@@ -26,8 +26,8 @@ static int open_workers(struct session *s, Muster__ClusterDef *cluster_def, stru
 		m.session_handle = s->handle;
 		m.server_def = &def;
 		m.isolate_session_state = s->isolate;
-		def.cluster = renamed ? cluster_def : NULL;
-		if (!renamed) { /* two masters may have the same name in clusters of sessions */
+		def.cluster = has_renamed_tasks ? cluster_def : NULL;
+		if (!has_renamed_tasks) { /* else two masters may have the same name */
 			m.master_task = s->master->rt->task_prefix;
 			m.master_incarnation = (int64_t)s->master->rt->incarnation;
 			m.master_address = (char *)peers_own_address(s->master->peers);
@@ -42,21 +42,21 @@ static int open_workers(struct session *s, Muster__ClusterDef *cluster_def, stru
 
 static struct mu_span join_spans(struct mu_arena *a, struct mu_span first, struct mu_span second)
 {
-	char *both = mu_arena_alloc(a, first.len + second.len + 1);
+	char *joined = mu_arena_alloc(a, first.len + second.len + 1);
 
 	if (first.len)
-		memcpy(both, first.data, first.len);
+		memcpy(joined, first.data, first.len);
 	if (second.len)
-		memcpy(both + first.len, second.data, second.len);
-	return (struct mu_span){both, first.len + second.len};
+		memcpy(joined + first.len, second.data, second.len);
+	return (struct mu_span){joined, first.len + second.len};
 }
 
-/* Gives the tasks the names of ConfigProto.cluster_def, in which this task is the one whose address
- * is the client's target. */
+/* Renames the tasks as in ConfigProto.cluster_def.  There this task is the entry whose address is
+ * the client's target. */
 static int rename_tasks(struct session *s, const Muster__ClusterDef *c, const char *target,
 			struct mu_err *err)
 {
-	const struct peer *booted = peers_at(s->master->peers, 0);
+	const struct peer *own_peer = peers_at(s->master->peers, 0);
 	const Muster__JobDef *own_job = NULL;
 	MU_AUTO_CLUSTER cluster = {0};
 	int rc, own_index = 0;
@@ -81,12 +81,12 @@ static int rename_tasks(struct session *s, const Muster__ClusterDef *c, const ch
 		return mu_fail(
 		    err, MU_INVALID_ARGUMENT,
 		    "The master (current machine) is not included in the provided cluster_def.");
-	if (!strcmp(own_job->name, booted->job) && own_index == booted->index)
+	if (!strcmp(own_job->name, own_peer->job) && own_index == own_peer->index)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "The ClusterSpec names the job and task index to be the same names "
 			       "that were provided when the server booted. This is currently not "
 			       "allowed. Job: %.64s, task index: %d",
-			       booted->job, booted->index);
+			       own_peer->job, own_peer->index);
 	if ((rc = control_cluster(c, &cluster, err)))
 		return rc;
 	return peers_renamed(s->master->peers, &cluster, own_job->name, own_index, &s->cluster,
@@ -160,7 +160,7 @@ static void delete_workers(struct session *s)
 		fan_out_add(&g, s->peers[i]);
 	fan_out_run(&g, PEER_DELETE_SESSION, mu_buf_span(&request), DELETE_TIMEOUT_MS, false,
 		    "CloseSession");
-	fan_out_fini(&g); /* errors are ignored: a peer that has ended has no session to delete */
+	fan_out_fini(&g); /* ignores errors: a peer that has ended has no session to delete */
 }
 
 int session_create(struct master *m, struct mu_span request, struct fan_out *g,

@@ -23,16 +23,16 @@ void step_reply_tensors(struct rpc_call *call, const char *const *names,
 			const struct mu_tensor *tensors, unsigned n, struct mu_span metadata)
 {
 	struct tensor_writer w = {0};
-	struct mu_map seen;
+	struct mu_map written_names;
 
-	mu_map_init(&seen);
+	mu_map_init(&written_names);
 	for (unsigned i = 0; i < n; i++) {
 		if (!names)
 			tensor_writer_put(&w, 1, &tensors[i]);
-		else if (!mu_map_put(&seen, names[i], (void *)names[i]))
+		else if (!mu_map_put(&written_names, names[i], (void *)names[i]))
 			tensor_writer_put_named(&w, 1, names[i], &tensors[i]);
 	}
-	mu_map_fini(&seen);
+	mu_map_fini(&written_names);
 	mu_pb_put_bytes(&w.buf, 2, metadata);
 	rpc_reply(call, tensor_writer_message(&w));
 	tensor_writer_fini(&w);

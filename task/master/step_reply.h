@@ -6,8 +6,8 @@
 #include "lib/tensor/tensor.h"
 #include "task/rpc/server.h"
 
-/* in_body: the client wants the error in the response, because the status message of gRPC has a
- * limited length. */
+/* in_body: the client requests the error in the response message, because the length of gRPC's
+ * status message is limited. */
 void step_reply_error(struct rpc_call *call, bool in_body, const struct mu_err *err);
 /* names NULL: tensors of a callable, which have no names.  metadata: a serialized RunMetadata. */
 void step_reply_tensors(struct rpc_call *call, const char *const *names,
