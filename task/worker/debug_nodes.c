@@ -22,15 +22,15 @@ struct publishers {
 	unsigned n;
 };
 struct debug_nodes {
-	struct mu_graph *g, *made; /* the task's graph; new nodes before they are checked */
+	struct mu_graph *g, *unchecked; /* the task's graph; debug nodes before their checks */
 	struct runtime *rt;
 	struct mu_arena scratch;
 	struct mu_map watches;       /* "node:slot" -> its watch */
-	const watch_def *all;        /* the watch of "*"; NULL: none */
-	struct mu_map urls;          /* of all watches, each to itself */
+	const watch_def *wildcard;   /* the watch of "*"; NULL: none */
+	struct mu_map urls;          /* URLs of all watches, as keys and values */
 	struct publishers **outputs; /* by node id, then by output */
 	unsigned *n_outputs;         /* by node id */
-	unsigned n_nodes;            /* of the graph before */
+	unsigned n_nodes;            /* nodes of the graph without debug nodes */
 	struct mu_err *err;
 };
 
@@ -38,22 +38,22 @@ struct debug_nodes {
 
 static int read_watch(struct debug_nodes *d, const watch_def *w)
 {
-	bool all = strcmp(w->node_name, "*") == 0;
+	bool is_wildcard = strcmp(w->node_name, "*") == 0;
 
-	if (all && w->output_slot != -1)
+	if (is_wildcard && w->output_slot != -1)
 		return mu_fail(d->err, MU_FAILED_PRECONDITION,
 			       "output_slot is expected to be -1 for wildcard node name (\"*\"), "
 			       "but got %d",
 			       w->output_slot);
-	if (!all && w->output_slot < 0)
+	if (!is_wildcard && w->output_slot < 0)
 		return mu_fail(d->err, MU_FAILED_PRECONDITION,
 			       "A negative output_slot in DebugTensorWatch is valid only for the "
 			       "wildcard node name (\"*\"), but got node name %s",
 			       w->node_name);
 	for (size_t i = 0; i < w->n_debug_urls; i++)
 		mu_map_put(&d->urls, w->debug_urls[i], w->debug_urls[i]);
-	if (all)
-		d->all = w;
+	if (is_wildcard)
+		d->wildcard = w;
 	else
 		mu_map_put(&d->watches,
 			   mu_arena_printf(&d->scratch, "%s:%d", w->node_name, w->output_slot),
@@ -71,7 +71,7 @@ struct debug_op {
 	unsigned n;
 };
 
-/* Splits "name=value; …", which it changes. */
+/* Splits "name=value; …" in place. */
 static int parse_attributes(struct debug_nodes *d, char *text, struct debug_op *op)
 {
 	char *save = NULL;
@@ -147,13 +147,13 @@ static int set_attribute(struct debug_nodes *d, struct mu_node *n, const struct 
 		return mu_fail(d->err, MU_FAILED_PRECONDITION,
 			       "Unsupported type of custom attribute for debug ops: %s", a->name);
 	}
-	mu_node_set_attr(d->made, n, a->name, &v);
+	mu_node_set_attr(d->unchecked, n, a->name, &v);
 	return 0;
 }
 
 /* ---- nodes ---- */
 
-/* An output of a node of the graph, and what is said of it in names and errors. */
+/* An output of a node, with its name for node names and errors. */
 struct output {
 	struct mu_node *node;
 	unsigned slot;
@@ -161,11 +161,11 @@ struct output {
 	const char *name; /* "node:slot" */
 };
 
-static void set_if_known(struct debug_nodes *d, struct mu_node *n, const char *name,
-			 const struct mu_attr *value)
+static void set_if_declared(struct debug_nodes *d, struct mu_node *n, const char *name,
+			    const struct mu_attr *value)
 {
 	if (mu_op_attr(n->def, name))
-		mu_node_set_attr(d->made, n, name, value);
+		mu_node_set_attr(d->unchecked, n, name, value);
 }
 
 static void set_watch(struct debug_nodes *d, struct mu_node *n, const struct output *o,
@@ -180,14 +180,15 @@ static void set_watch(struct debug_nodes *d, struct mu_node *n, const struct out
 	urls.ss = MU_ARENA_ARRAY(&d->scratch, struct mu_span, w->n_debug_urls + 1);
 	for (size_t i = 0; i < w->n_debug_urls; i++)
 		urls.ss[i] = mu_span_of(w->debug_urls[i]);
-	set_if_known(d, n, "T", &type);
-	set_if_known(d, n, "device_name", &device);
-	set_if_known(d, n, "tensor_name", &name);
-	set_if_known(d, n, "debug_urls", &urls);
+	set_if_declared(d, n, "T", &type);
+	set_if_declared(d, n, "device_name", &device);
+	set_if_declared(d, n, "tensor_name", &name);
+	set_if_declared(d, n, "debug_urls", &urls);
 }
 
-/* True if the CPU has a kernel of the node's op, and a debug op for its types.  Other ops, which a
- * client may name, are checked with the graph: their `prepare` relies on it. */
+/* Returns true if the CPU has a kernel for the node's op and, for a debug op, for its types.  A
+ * client may name other ops; their types are checked with the graph, because `prepare` relies on
+ * that. */
 static bool has_kernel(struct debug_nodes *d, const struct mu_node *n)
 {
 	const struct kernel *k = d->rt->kernels->find(n->op);
@@ -198,7 +199,7 @@ static bool has_kernel(struct debug_nodes *d, const struct mu_node *n)
 		     k->prepare(n, d->rt, &state, &ignored) == 0);
 }
 
-/* Makes the i-th debug node of an output in the scratch graph. */
+/* Makes the i-th debug node of an output in the graph `unchecked`. */
 static int make_debug_node(struct debug_nodes *d, const struct output *o, const watch_def *w,
 			   unsigned i, const struct debug_op *op, struct mu_node **out)
 {
@@ -209,8 +210,8 @@ static int make_debug_node(struct debug_nodes *d, const struct output *o, const 
 			       "Failed to create node definition for debug op %s on watched "
 			       "tensor %s",
 			       op->name, o->name);
-	MU_RETURN_IF_ERROR(mu_graph_add(d->made, name, op->name, out, d->err));
-	mu_node_set_device(d->made, *out, o->node->device);
+	MU_RETURN_IF_ERROR(mu_graph_add(d->unchecked, name, op->name, out, d->err));
+	mu_node_set_device(d->unchecked, *out, o->node->device);
 	set_watch(d, *out, o, w);
 	for (unsigned k = 0; k < op->n; k++)
 		MU_RETURN_IF_ERROR(set_attribute(d, *out, &op->attributes[k]));
@@ -226,13 +227,13 @@ static int add_debug_node(struct debug_nodes *d, const struct output *o, const w
 			  unsigned i, struct publishers *to)
 {
 	struct debug_op op;
-	struct mu_node *made, *n;
+	struct mu_node *debug_node, *n;
 
 	if (parse_op(d, w->debug_ops[i], &op))
 		return mu_wrap(d->err, "Failed to create Copy/CopyHost node for tensor %s, due to",
 			       o->name);
-	if (make_debug_node(d, o, w, i, &op, &made) == 0) {
-		n = mu_graph_copy_node(d->g, made);
+	if (make_debug_node(d, o, w, i, &op, &debug_node) == 0) {
+		n = mu_graph_copy_node(d->g, debug_node);
 		mu_node_set_inputs(d->g, n, &(struct mu_input){o->node, (int)o->slot}, 1, NULL, 0);
 		to->nodes[to->n++] = n;
 	} else if (!w->tolerate_debug_op_creation_failures) {
@@ -265,13 +266,13 @@ static int watch_node(struct debug_nodes *d, struct mu_node *n)
 				   mu_arena_printf(&d->scratch, "%s:%u", n->name, i)};
 		const watch_def *w = mu_map_get(&d->watches, o.name);
 
-		if (w || (w = d->all))
+		if (w || (w = d->wildcard))
 			MU_RETURN_IF_ERROR(watch_output(d, &o, w, &d->outputs[n->id][i]));
 	}
 	return 0;
 }
 
-/* Lets a consumer wait for the publishers of its inputs.  A Merge does not wait, because one of its
+/* Makes node n wait for the publishers of its inputs.  A Merge does not wait, because one of its
  * inputs is dead. */
 static void wait_for_publishers(struct debug_nodes *d, struct mu_node *n)
 {
@@ -289,7 +290,7 @@ static void wait_for_publishers(struct debug_nodes *d, struct mu_node *n)
 	}
 }
 
-/* ---- the graph ---- */
+/* ---- graph events ---- */
 
 struct graph_event {
 	const char *device;
@@ -298,7 +299,7 @@ struct graph_event {
 	int64_t time_us;
 };
 
-/* Publishes chunk i of n at a URL.  A stream has no file names: the chunk begins with a text. */
+/* Publishes chunk i of n at a URL.  In a stream, which has no file names, a text precedes it. */
 static int publish_chunk(struct debug_nodes *d, const struct debug_sink *sink, const char *url,
 			 const struct graph_event *g, size_t i, size_t n, struct mu_err *err)
 {
@@ -325,7 +326,7 @@ static int publish_chunk(struct debug_nodes *d, const struct debug_sink *sink, c
 			     err);
 }
 
-/* A URL of another kind fails with the first tensor, as in TensorFlow. */
+/* As in TensorFlow, an unknown kind of URL is an error only when the first tensor is published. */
 static int publish_graph(struct debug_nodes *d, const char *url, const struct graph_event *g)
 {
 	const struct debug_sink *sink = debug_sink_find(url);
@@ -345,7 +346,7 @@ static int publish_graph(struct debug_nodes *d, const char *url, const struct gr
 	return 0;
 }
 
-/* Publishes the graph for each device that has nodes of it. */
+/* Publishes the graph once for each device of its nodes. */
 static int publish_for_devices(struct debug_nodes *d)
 {
 	MU_AUTO_BUF graph_def = {0};
@@ -370,7 +371,7 @@ static int publish_for_devices(struct debug_nodes *d)
 	return rc;
 }
 
-static int add_all(struct debug_nodes *d, const Muster__DebugOptions *o)
+static int add_debug_nodes(struct debug_nodes *d, const Muster__DebugOptions *o)
 {
 	for (size_t i = 0; i < o->n_debug_tensor_watch_opts; i++)
 		MU_RETURN_IF_ERROR(read_watch(d, o->debug_tensor_watch_opts[i]));
@@ -387,7 +388,7 @@ static int add_all(struct debug_nodes *d, const Muster__DebugOptions *o)
 int debug_nodes_add(struct mu_graph *g, struct mu_span debug_options, struct runtime *rt,
 		    struct mu_err *err)
 {
-	struct debug_nodes d = {.g = g, .made = mu_graph_new(), .rt = rt, .err = err};
+	struct debug_nodes d = {.g = g, .unchecked = mu_graph_new(), .rt = rt, .err = err};
 	const Muster__DebugOptions *o;
 	int rc = -MU_INVALID_ARGUMENT;
 
@@ -396,10 +397,10 @@ int debug_nodes_add(struct mu_graph *g, struct mu_span debug_options, struct run
 	mu_map_init(&d.urls);
 	o = control_unpack(&d.scratch, &muster__debug_options__descriptor, debug_options, err);
 	if (o)
-		rc = add_all(&d, o);
+		rc = add_debug_nodes(&d, o);
 	mu_map_fini(&d.urls);
 	mu_map_fini(&d.watches);
 	mu_arena_fini(&d.scratch);
-	mu_graph_free(d.made);
+	mu_graph_free(d.unchecked);
 	return rc;
 }

@@ -2,9 +2,9 @@
 /* TensorFlow's debugger (tfdbg): publishes the watched tensors of a step.
  *
  * Each debug op of a watch becomes a node that publishes the watched output at the URLs of the
- * watch.  TensorFlow inserts a Copy between them, which immutable tensors do not need.  The
- * consumers of the output wait for these nodes, so that no event is earlier than its causes, and
- * that a variable is published before they update it. */
+ * watch.  TensorFlow inserts a Copy before the node, which immutable tensors do not need.  The
+ * consumers of the output wait for these nodes.  So no event is earlier than its causes, and a
+ * variable is published before they update it. */
 #ifndef MU_TASK_WORKER_DEBUG_NODES_H
 #define MU_TASK_WORKER_DEBUG_NODES_H
 

@@ -15,12 +15,12 @@
 
 struct worker_session {
 	char *handle;
-	char *container;       /* "": shares the resources of the other sessions */
-	char *master;          /* the task that opened it; "": not known */
-	int64_t incarnation;   /* of that task when it opened the session */
-	struct peers *renamed; /* the tasks under the names of the session; NULL: their own */
+	char *container;             /* "": shares the resources of the other sessions */
+	char *master;                /* the task that opened it; "": unknown */
+	int64_t incarnation;         /* incarnation of that task when it opened the session */
+	struct peers *renamed_peers; /* the tasks with their names in the session; or NULL */
 };
-struct registered {
+struct registered_graph {
 	char *handle, *session;
 	struct executor *executor;
 };
@@ -50,7 +50,7 @@ static void free_session(struct worker_session *s)
 	free(s);
 }
 
-static void free_graph(struct registered *g)
+static void free_graph(struct registered_graph *g)
 {
 	executor_unref(g->executor);
 	free(g->handle);
@@ -95,14 +95,14 @@ void worker_count(struct worker *w, struct worker_counts *out)
 	pthread_mutex_unlock(&w->lock);
 }
 
-static int no_session(const char *handle, struct mu_err *err)
+static int fail_no_session(const char *handle, struct mu_err *err)
 {
 	return mu_fail(err, MU_ABORTED,
 		       "Session handle is not found: %.64s. Possibly this worker just restarted.",
 		       handle);
 }
 
-static void drop_kernels(struct worker *w, const char *session)
+static void clear_kernel_state(struct worker *w, const char *session)
 {
 	MU_AUTO_FREE char *container = resources_of_kernels(session);
 
@@ -111,17 +111,17 @@ static void drop_kernels(struct worker *w, const char *session)
 
 static void worker_delete_session(struct worker *w, const char *handle)
 {
-	struct registered **to_free = NULL;
+	struct registered_graph **to_free = NULL;
 	struct worker_session *s;
 	unsigned n = 0;
 
 	pthread_mutex_lock(&w->lock);
 	s = mu_map_del(&w->sessions, handle);
 	mu_map_each (&w->graphs, g) {
-		struct registered *r = g->value;
+		struct registered_graph *r = g->value;
 
 		if (!strcmp(r->session, handle)) {
-			to_free = mu_xrealloc(to_free, (n + 1) * sizeof(struct registered *));
+			to_free = mu_xrealloc(to_free, (n + 1) * sizeof(struct registered_graph *));
 			to_free[n++] = r;
 		}
 	}
@@ -131,7 +131,7 @@ static void worker_delete_session(struct worker *w, const char *handle)
 	for (unsigned i = 0; i < n; i++)
 		free_graph(to_free[i]);
 	free(to_free);
-	drop_kernels(w, handle);
+	clear_kernel_state(w, handle);
 	if (!s)
 		return; /* not an error, as in TensorFlow */
 	if (*s->container)
@@ -148,14 +148,14 @@ static void abort_steps(struct worker *w, const char *session, const struct mu_e
 	pthread_mutex_lock(&w->lock);
 	ids = MU_NEW_ARRAY(int64_t, w->steps.count + 1);
 	mu_map_each (&w->graphs, g) {
-		const struct registered *of = g->value;
+		const struct registered_graph *rg = g->value;
 
-		if (strcmp(of->session, session) != 0)
+		if (strcmp(rg->session, session) != 0)
 			continue;
 		mu_map_each (&w->steps, s) {
 			const struct running_step *r = s->value;
 
-			if (r->executor == of->executor)
+			if (r->executor == rg->executor)
 				ids[n++] = r->step_id;
 		}
 	}
@@ -165,9 +165,9 @@ static void abort_steps(struct worker *w, const char *session, const struct mu_e
 	free(ids);
 }
 
-/* Closes the sessions that an earlier incarnation of this master left open.  Their steps could take
- * queue elements that the new incarnation waits for.  When a machine is lost, minutes may pass
- * before the connection of their caller breaks. */
+/* Closes the sessions of an earlier incarnation of this master.  Their steps could dequeue elements
+ * that the new incarnation waits for.  After the loss of a machine its connections may remain open
+ * for minutes. */
 static void close_stale_sessions(struct worker *w, const char *master, int64_t incarnation)
 {
 	char **handles;
@@ -195,7 +195,7 @@ static void close_stale_sessions(struct worker *w, const char *master, int64_t i
 	free(handles);
 }
 
-/* Sets *out to the tasks under the names of the server_def's cluster, if it has one. */
+/* If the server_def has a cluster, sets *out to the tasks with their names in it. */
 static int rename_tasks(struct worker *w, const Muster__ServerDef *def, struct peers **out,
 			struct mu_err *err)
 {
@@ -213,11 +213,11 @@ static int worker_create_session(struct worker *w, const Muster__CreateWorkerSes
 				 struct mu_err *err)
 {
 	struct worker_session *s, *old;
-	struct peers *renamed = NULL;
+	struct peers *renamed_peers = NULL;
 
 	if (!*m->session_handle)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "the request has no session handle");
-	if (m->server_def && rename_tasks(w, m->server_def, &renamed, err))
+	if (m->server_def && rename_tasks(w, m->server_def, &renamed_peers, err))
 		return mu_wrap(err, "CreateWorkerSession");
 	if (*m->master_address && peers_add_task(w->peers, m->master_task, m->master_address, err))
 		return mu_wrap(err, "CreateWorkerSession");
@@ -226,7 +226,7 @@ static int worker_create_session(struct worker *w, const Muster__CreateWorkerSes
 	s->container = mu_xstrdup(m->isolate_session_state ? m->session_handle : "");
 	s->master = mu_xstrdup(m->master_task);
 	s->incarnation = m->master_incarnation;
-	s->renamed = renamed;
+	s->renamed_peers = renamed_peers;
 	close_stale_sessions(w, s->master, s->incarnation);
 	pthread_mutex_lock(&w->lock);
 	old = mu_map_put(&w->sessions, s->handle, s);
@@ -242,7 +242,7 @@ int worker_register(struct worker *w, const char *session, bool session_called,
 {
 	MU_AUTO_FREE char *container = NULL;
 	struct worker_session *s;
-	struct registered *r;
+	struct registered_graph *r;
 	struct executor *e;
 	int rc;
 
@@ -253,7 +253,7 @@ int worker_register(struct worker *w, const char *session, bool session_called,
 	pthread_mutex_unlock(&w->lock);
 	if (!s && session_called) {
 		mu_graph_free(g);
-		return no_session(session, err);
+		return fail_no_session(session, err);
 	}
 	if (debug.len && (rc = debug_nodes_add(g, debug, w->rt, err))) {
 		mu_graph_free(g);
@@ -265,14 +265,14 @@ int worker_register(struct worker *w, const char *session, bool session_called,
 	if (rc)
 		return rc;
 	executor_set_session(e, session);
-	r = MU_NEW(struct registered);
+	r = MU_NEW(struct registered_graph);
 	r->executor = e;
 	r->session = mu_xstrdup(session);
 	pthread_mutex_lock(&w->lock);
-	if (s && !mu_map_get(&w->sessions, session)) { /* deleted in the meantime */
+	if (s && !mu_map_get(&w->sessions, session)) { /* deleted meanwhile */
 		pthread_mutex_unlock(&w->lock);
 		free_graph(r);
-		return no_session(session, err);
+		return fail_no_session(session, err);
 	}
 	r->handle = mu_xasprintf("%016llx", (unsigned long long)++w->last_graph);
 	mu_map_put(&w->graphs, r->handle, r);
@@ -281,21 +281,22 @@ int worker_register(struct worker *w, const char *session, bool session_called,
 	return 0;
 }
 
-/* Returns a reference to the executor of the registered graph, and the session's names of tasks. */
+/* Returns a reference to the executor of the registered graph.  Sets *renamed_peers to that of the
+ * session. */
 static struct executor *find_executor(struct worker *w, const struct peer_run *run,
-				      bool session_called, struct peers **renamed,
+				      bool session_called, struct peers **renamed_peers,
 				      struct mu_err *err)
 {
 	const struct worker_session *s;
 	struct executor *e = NULL;
-	struct registered *r;
+	struct registered_graph *r;
 
 	pthread_mutex_lock(&w->lock);
 	r = mu_map_get(&w->graphs, run->graph);
 	s = mu_map_get(&w->sessions, run->session);
-	*renamed = s ? s->renamed : NULL;
+	*renamed_peers = s ? s->renamed_peers : NULL;
 	if (session_called && !s) {
-		no_session(run->session, err);
+		fail_no_session(run->session, err);
 	} else if (!r) {
 		mu_fail(err, MU_ABORTED,
 			"Graph handle is not found: %.64s. Possibly, this worker just restarted.",
@@ -314,46 +315,46 @@ void worker_run(struct worker *w, const struct peer_run *run, bool session_calle
 		void *arg)
 {
 	struct executor *e = NULL;
-	struct peers *renamed;
+	struct peers *renamed_peers;
 	struct mu_err err;
 
 	if (mu_request_ids_add(w->run_ids, run->request_id))
-		e = find_executor(w, run, session_called, &renamed, &err);
+		e = find_executor(w, run, session_called, &renamed_peers, &err);
 	else
 		mu_fail(&err, MU_ABORTED,
 			"The same RunGraph (Worker) request was received twice. request_id: %lld",
 			(long long)run->request_id);
 	if (e)
-		worker_start_step(w, e, renamed, run, done, arg);
+		worker_start_step(w, e, renamed_peers, run, done, arg);
 	else
 		done(arg, &err, MU_SPAN(""));
 }
 
-/* True if the session was not opened here and has no graph.  (A master need not open a session
- * before it registers graphs.)  Called with the lock held. */
-static bool session_ended(struct worker *w, const char *session)
+/* Returns true if the worker has neither the session nor a graph of it.  (A master need not open a
+ * session before it registers graphs.)  Called with the lock held. */
+static bool session_has_ended(struct worker *w, const char *session)
 {
 	bool has_ended = !mu_map_get(&w->sessions, session);
 
 	mu_map_each (&w->graphs, g)
-		has_ended &= strcmp(((struct registered *)g->value)->session, session) != 0;
+		has_ended &= strcmp(((struct registered_graph *)g->value)->session, session) != 0;
 	return has_ended;
 }
 
 static int deregister(struct worker *w, const char *handle, struct mu_err *err)
 {
-	struct registered *r;
+	struct registered_graph *r;
 	bool has_ended = false;
 
 	pthread_mutex_lock(&w->lock);
 	r = mu_map_del(&w->graphs, handle);
 	if (r)
-		has_ended = session_ended(w, r->session);
+		has_ended = session_has_ended(w, r->session);
 	pthread_mutex_unlock(&w->lock);
 	if (!r)
 		return mu_fail(err, MU_ABORTED, "Graph handle is not found: %.64s", handle);
 	if (has_ended)
-		drop_kernels(w, r->session);
+		clear_kernel_state(w, r->session);
 	free_graph(r);
 	return 0;
 }
@@ -366,13 +367,13 @@ static Muster__DeviceAttributes *worker_add_device(struct worker *w, struct mu_a
 	muster__device_attributes__init(d);
 	d->name = mu_arena_printf(a, "%s/device:%s:%u", w->rt->task_prefix, type, i);
 	d->device_type = (char *)type;
-	d->incarnation = w->rt->incarnation; /* of the task, because rendezvous keys have it */
+	d->incarnation = w->rt->incarnation; /* the task's incarnation, as in rendezvous keys */
 	d->xla_global_id = -1;               /* TensorFlow's value for "none" */
 	return d;
 }
 
 /* Appends the CPU devices and the usable GPUs to list. */
-static unsigned list_devices(struct worker *w, struct mu_arena *a, Muster__DeviceLocality *here,
+static unsigned list_devices(struct worker *w, struct mu_arena *a, Muster__DeviceLocality *locality,
 			     Muster__DeviceAttributes **list)
 {
 	unsigned n = 0;
@@ -381,7 +382,7 @@ static unsigned list_devices(struct worker *w, struct mu_arena *a, Muster__Devic
 		Muster__DeviceAttributes *d = list[n++] = worker_add_device(w, a, "CPU", i);
 
 		d->memory_limit = 256 << 20; /* as TensorFlow reports for a CPU */
-		d->locality = here;
+		d->locality = locality;
 	}
 	for (unsigned i = 0; i < device_count(w->rt->devices); i++) {
 		struct gpu *g = gpu_at(w->rt->devices, i);
@@ -392,7 +393,7 @@ static unsigned list_devices(struct worker *w, struct mu_arena *a, Muster__Devic
 		gpu_get_info(g, &f);
 		d = list[n++] = worker_add_device(w, a, "GPU", i);
 		d->memory_limit = (int64_t)f.limit;
-		d->locality = here;
+		d->locality = locality;
 		d->physical_device_desc = mu_arena_printf(
 		    a, "device: %u, name: %s, pci bus id: %s, compute capability: %d.%d", i, f.name,
 		    f.bus, f.major, f.minor);
@@ -403,21 +404,21 @@ static unsigned list_devices(struct worker *w, struct mu_arena *a, Muster__Devic
 static void worker_get_status(struct worker *w, struct mu_buf *reply)
 {
 	Muster__GetStatusResponse m = MUSTER__GET_STATUS_RESPONSE__INIT;
-	Muster__DeviceLocality here = MUSTER__DEVICE_LOCALITY__INIT;
+	Muster__DeviceLocality locality = MUSTER__DEVICE_LOCALITY__INIT;
 	Muster__DeviceAttributes **list;
 	MU_AUTO_ARENA a = {0};
 
 	list = MU_ARENA_ARRAY(&a, Muster__DeviceAttributes *,
 			      w->rt->n_cpus + device_count(w->rt->devices));
-	m.n_device_attributes = list_devices(w, &a, &here, list);
+	m.n_device_attributes = list_devices(w, &a, &locality, list);
 	m.device_attributes = list;
 	control_pack(reply, &m);
 	peers_offer(w->peers, reply);
 }
 
 /* Handles the control messages that have no reply. */
-static int control_on(struct worker *w, enum peer_method m, struct mu_span request,
-		      struct mu_arena *a, struct mu_err *err)
+static int handle_control(struct worker *w, enum peer_method m, struct mu_span request,
+			  struct mu_arena *a, struct mu_err *err)
 {
 	static const ProtobufCMessageDescriptor *const types[] = {
 	    [PEER_CREATE_SESSION] = &muster__create_worker_session_request__descriptor,
@@ -426,12 +427,12 @@ static int control_on(struct worker *w, enum peer_method m, struct mu_span reque
 	    [PEER_CLEANUP_GRAPH] = &muster__cleanup_graph_request__descriptor,
 	    [PEER_CLEANUP_ALL] = &muster__cleanup_all_request__descriptor,
 	};
-	Muster__CleanupAllRequest *all;
+	Muster__CleanupAllRequest *cleanup_all;
 	void *message;
 
 	if ((size_t)m >= MU_COUNT(types) || !types[m])
 		return mu_fail(err, MU_UNIMPLEMENTED, "the worker has no control message %d", m);
-	all = message = control_unpack(a, types[m], request, err);
+	cleanup_all = message = control_unpack(a, types[m], request, err);
 	if (!message)
 		return -MU_INVALID_ARGUMENT;
 	switch (m) {
@@ -448,11 +449,11 @@ static int control_on(struct worker *w, enum peer_method m, struct mu_span reque
 		worker_cleanup_step(w, ((Muster__CleanupGraphRequest *)message)->step_id);
 		return 0;
 	default: /* PEER_CLEANUP_ALL */
-		if (all->n_container == 0)
+		if (cleanup_all->n_container == 0)
 			resources_clear(w->rt->resources, "");
-		for (size_t i = 0; i < all->n_container; i++)
-			if (*all->container[i]) /* as in TensorFlow, "" is ignored */
-				resources_clear(w->rt->resources, all->container[i]);
+		for (size_t i = 0; i < cleanup_all->n_container; i++)
+			if (*cleanup_all->container[i]) /* as in TensorFlow, "" is ignored */
+				resources_clear(w->rt->resources, cleanup_all->container[i]);
 		return 0;
 	}
 }
@@ -466,5 +467,5 @@ int worker_control(struct worker *w, enum peer_method m, struct mu_span request,
 		worker_get_status(w, reply);
 		return 0;
 	}
-	return control_on(w, m, request, &a, err);
+	return handle_control(w, m, request, &a, err);
 }

@@ -28,8 +28,8 @@ int worker_register(struct worker *w, const char *session, bool session_called,
 		    struct mu_span config, struct mu_span debug, struct mu_graph *g, char **handle,
 		    struct mu_err *err);
 /* Runs a registered graph.  done is called exactly once, perhaps before this returns, with the
- * requested records as fields of a RunGraphResponse.  If a step that had started fails, its
- * rendezvous has been aborted before. */
+ * requested records as fields of a RunGraphResponse.  If a step fails after its start, its
+ * rendezvous is aborted before done is called. */
 void worker_run(struct worker *w, const struct peer_run *run, bool session_called, peer_done done,
 		void *arg);
 void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *why);
@@ -54,9 +54,9 @@ struct worker_visitor {
 void worker_each_step(struct worker *w, const struct worker_visitor *visitor);
 
 /* ---- internal to this folder ---- */
-/* Runs the graph; takes the reference to its executor.  renamed: (optional) the tasks under the
- * names of the session. */
-void worker_start_step(struct worker *w, struct executor *e, struct peers *renamed,
+/* Runs the graph; takes the reference to its executor.  renamed_peers: (optional) the tasks with
+ * their names in the session. */
+void worker_start_step(struct worker *w, struct executor *e, struct peers *renamed_peers,
 		       const struct peer_run *run, peer_done done, void *arg);
 struct running_step {
 	struct running_step *prev, *next;
@@ -77,9 +77,9 @@ struct worker {
 	struct runtime *rt;
 	struct peers *peers;
 	struct mu_offload *offload;
-	struct mu_request_ids *run_ids, *recv_ids; /* of RunGraph, of RecvTensor */
-	pthread_mutex_t lock; /* guards the members below; may be held while taking a step's or
-				 a rendezvous' lock, not the other way round */
+	struct mu_request_ids *run_ids, *recv_ids; /* ids of RunGraph and RecvTensor requests */
+	pthread_mutex_t lock; /* guards the members below; locked before a step's or a
+				 rendezvous' lock */
 	pthread_cond_t idle;
 	struct mu_map sessions, graphs;
 	struct mu_map steps; /* step id -> struct running_step */
@@ -88,7 +88,7 @@ struct worker {
 	bool stopping;
 };
 
-/* ---- the service ---- */
+/* ---- service ---- */
 /* The methods' ctx is a struct task_context. */
 extern const struct rpc_method worker_methods[];
 extern const unsigned worker_n_methods;

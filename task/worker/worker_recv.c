@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RecvTensor waits in the step's rendezvous until the tensor is sent.  It may arrive before the
  * step's RunGraph.  If the caller cancels it or disconnects, its part of the step has failed.  A
- * step that runs here goes on: its master, who knows why, will cancel it.  Otherwise nobody may
- * clean up, so the step is dropped. */
+ * step that runs on this task continues: its master cancels it with the error.  Otherwise the step
+ * is dropped, because no CleanupGraph may follow. */
 #include "task/worker/worker_recv.h"
 
 #include "lib/base/clock.h"
@@ -115,7 +115,8 @@ struct collective_recv {
 	struct collective_call *call;
 };
 
-static void joined_done(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+static void on_collective_done(void *arg, const struct mu_err *err, struct mu_tensor *tensor,
+			       bool dead)
 {
 	struct collective_recv *j = arg;
 
@@ -129,7 +130,7 @@ static void joined_done(void *arg, const struct mu_err *err, struct mu_tensor *t
 	free(j);
 }
 
-static void joined_cancelled(void *arg)
+static void on_collective_cancelled(void *arg)
 {
 	collective_cancel(((struct collective_recv *)arg)->call);
 }
@@ -146,11 +147,11 @@ void worker_join_collective(struct worker *w, struct rpc_call *call)
 	} else {
 		j = MU_NEW(struct collective_recv);
 		j->rpc = call;
-		j->call = collective_call_new(w->rt->collectives, &part, joined_done, j);
+		j->call = collective_call_new(w->rt->collectives, &part, on_collective_done, j);
 		mu_tensor_unref(&part.tensor);
-		struct collective_call *joining = collective_call_ref(j->call);
-		rpc_on_cancel(call, joined_cancelled, j);
-		collective_join(joining); /* which may free j */
-		collective_call_unref(joining);
+		struct collective_call *joining_call = collective_call_ref(j->call);
+		rpc_on_cancel(call, on_collective_cancelled, j);
+		collective_join(joining_call); /* which may free j */
+		collective_call_unref(joining_call);
 	}
 }

@@ -15,7 +15,7 @@ static struct worker *worker_of(void *ctx)
 	return ((struct task_context *)ctx)->worker;
 }
 
-/* ---- messages that tasks also send within the process ---- */
+/* ---- control messages ---- */
 
 #define CONTROL(name, method)                                                                      \
 	static int name(void *ctx, struct mu_span request, struct mu_buf *reply,                   \
@@ -61,12 +61,12 @@ struct run {
 	bool store_errors;
 };
 
-static void run_ended(void *arg, const struct mu_err *err, struct mu_span recorded)
+static void run_ended(void *arg, const struct mu_err *err, struct mu_span records)
 {
 	struct run *r = arg;
 	MU_AUTO_BUF body = {0};
 
-	mu_buf_put(&body, recorded.data, recorded.len);
+	mu_buf_put(&body, records.data, records.len);
 	if (err && r->store_errors) {
 		mu_pb_put_int(&body, 5, err->code);
 		mu_pb_put_str(&body, 6, err->msg);

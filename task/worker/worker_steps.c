@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running steps.  A struct running_step has two references: that of worker_start_step until it
  * returns, and that of the executor until worker_step_ended.  The worker's map `steps` borrows it
- * until worker_step_ended.  A cancellation
- * may arrive before the executor has returned the step; worker_start_step checks `cancelled`
- * afterwards. */
+ * until worker_step_ended.  A cancellation may arrive before the executor has returned the step;
+ * worker_start_step checks `cancelled` afterwards. */
 #include "lib/base/pb.h"
 #include "task/messages/step_messages.h"
 #include "task/runtime/collective.h"
@@ -13,12 +12,12 @@
 static void running_step_unref(struct running_step *r)
 {
 	struct worker *w = r->worker;
-	bool last;
+	bool is_last;
 
 	pthread_mutex_lock(&w->lock);
-	last = --r->refs == 0;
+	is_last = --r->refs == 0;
 	pthread_mutex_unlock(&w->lock);
-	if (!last)
+	if (!is_last)
 		return;
 	if (r->step)
 		step_unref(r->step);
@@ -54,9 +53,8 @@ static void put_record(struct mu_buf *b, const struct running_step *r)
 	}
 }
 
-/* Fails the collective ops of this step on the other members, which would otherwise wait for it
- * forever. */
-static void leave_collectives(const struct running_step *r, const struct mu_err *err)
+/* Fails the collective ops of the other members, which would wait for this step forever. */
+static void report_collective_failures(const struct running_step *r, const struct mu_err *err)
 {
 	struct collectives *cs = r->worker->rt->collectives;
 	const struct mu_graph *g = executor_graph(r->executor);
@@ -83,13 +81,12 @@ static void worker_step_ended(void *arg, const struct mu_err *err)
 	pthread_mutex_unlock(&w->lock);
 	if (err) {
 		rendezvous_abort(r->rendezvous, err);
-		leave_collectives(r, err);
+		report_collective_failures(r, err);
 	}
 	if (r->record)
 		put_record(&record, r);
 	r->done(r->arg, err, mu_buf_span(&record));
-	if (err) /* after the reply, so that the master hears of this error before it hears of
-		    others' */
+	if (err) /* after the reply: the master receives this error before those of other tasks */
 		peers_drop_step(w->peers, r->step_id);
 	running_step_unref(r);
 }
@@ -114,14 +111,14 @@ static int add_running_step(struct worker *w, struct running_step *r, struct mu_
 	return rc;
 }
 
-void worker_start_step(struct worker *w, struct executor *e, struct peers *renamed,
+void worker_start_step(struct worker *w, struct executor *e, struct peers *renamed_peers,
 		       const struct peer_run *run, peer_done done, void *arg)
 {
 	struct rendezvous_remote remote;
 	struct running_step *r;
 	struct step *step;
 	struct mu_err err;
-	bool cancel;
+	bool must_cancel;
 
 	r = MU_NEW(struct running_step);
 	*r = (struct running_step){.worker = w,
@@ -139,18 +136,18 @@ void worker_start_step(struct worker *w, struct executor *e, struct peers *renam
 		done(arg, &err, MU_SPAN(""));
 		return;
 	}
-	if (renamed) {
-		remote = peers_remote(renamed);
-		rendezvous_rename(r->rendezvous, peers_at(renamed, 0)->task, &remote);
+	if (renamed_peers) {
+		remote = peers_remote(renamed_peers);
+		rendezvous_rename(r->rendezvous, peers_at(renamed_peers, 0)->task, &remote);
 	}
 	if (r->record & (RECORD_TIMELINE | RECORD_COSTS))
 		r->trace = step_trace_new(r->record & RECORD_COSTS ? executor_graph(e) : NULL);
 	step = executor_start(e, r->rendezvous, r->trace, NULL, worker_step_ended, r);
 	pthread_mutex_lock(&w->lock);
 	r->step = step;
-	cancel = r->cancelled && !r->ended;
+	must_cancel = r->cancelled && !r->ended;
 	pthread_mutex_unlock(&w->lock);
-	if (cancel && step)
+	if (must_cancel && step)
 		step_cancel(step, &r->why);
 	running_step_unref(r);
 }
