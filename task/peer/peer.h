@@ -37,10 +37,10 @@ struct peer_run {
 };
 
 struct peer_ops {
-	/* timeout_ms 0: no limit.  wait: waits until the peer can be reached, else fails.  Returns
-	 * an id for cancel, or 0. */
+	/* timeout_ms 0: no limit.  wait_for_ready: waits until the peer can be reached, else fails.
+	 * Returns an id for cancel, or 0. */
 	uint64_t (*call)(struct peer *p, enum peer_method m, struct mu_span request,
-			 long timeout_ms, bool wait, peer_done done, void *arg);
+			 long timeout_ms, bool wait_for_ready, peer_done done, void *arg);
 	/* Takes g.  debug: DebugOptions; empty: none.  *handle is a new string.  (optional) NULL
 	 * for other tasks. */
 	int (*register_graph)(struct peer *p, const char *session, struct mu_graph *g,
@@ -55,7 +55,7 @@ struct peer_ops {
 	/* (optional) NULL for the task itself, whose tensors are in the local rendezvous. */
 	void (*recv_tensor)(struct peer *p, int64_t step_id, const char *key, rendezvous_done done,
 			    void *arg);
-	/* (optional) Appends text for users: the address, and why it cannot be reached if known. */
+	/* (optional) Appends text for users: the address, or the reason why it is unreachable. */
 	void (*describe)(struct peer *p, struct mu_buf *out);
 	void (*free)(struct peer *p);
 };
@@ -88,8 +88,7 @@ struct peer {
 	struct stream_peer *stream; /* (optional) set while the task's streams run */
 };
 
-/* Prefixes err with "From <task>:", as TensorFlow does, unless a task that forwarded it has done
- * so; returns -code. */
+/* Prefixes err with "From <task>:" as in TensorFlow, unless it has such a prefix; returns -code */
 int peer_error(const struct peer *p, struct mu_err *err);
 
 /* All tasks of the cluster, this one first, then by job and index. */
@@ -99,8 +98,8 @@ struct rpc_tls;
 struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int index,
 			struct rpc_tls *tls);
 void peers_free(struct peers *ps);
-/* Sets the worker that handles calls to the task itself. */
-void peers_set_worker(struct peers *ps, const struct local_worker *w); /* copied */
+/* Sets the worker that handles calls to the task itself; copies *w. */
+void peers_set_worker(struct peers *ps, const struct local_worker *w);
 unsigned peers_count(const struct peers *ps); /* without tasks added by peers_add_task */
 struct peer *peers_at(struct peers *ps, unsigned i);
 /* Finds a peer by task prefix or by the full name of a device; NULL: none. */
@@ -116,9 +115,9 @@ const char *peers_own_address(const struct peers *ps);
  * job.  The address of a known task does not change. */
 int peers_add_task(struct peers *ps, const char *task, const char *address, struct mu_err *err);
 
-/* Returns the tasks under the names of another cluster, in which this task is job:index
- * (ConfigProto.cluster_def).  They live as long as ps, because other sessions may use the same
- * names.  They have no streams. */
+/* Returns the tasks with their names in another cluster (ConfigProto.cluster_def).  This task is
+ * job:index there.  The result is valid as long as ps, because other sessions may use the same
+ * names.  These peers have no streams. */
 int peers_renamed(struct peers *ps, const struct mu_cluster *cluster, const char *job, int index,
 		  struct peers **out, struct mu_err *err);
 

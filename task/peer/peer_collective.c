@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The message of a member to the leader has these fields: 1 kind, 2 divide, 3 group size, 4 group
  * key, 5 instance key, 6 timeout in ms, 7 device, 8 data type, 9 TensorShapeProto, 10 TensorProto
- * (missing for a receiver), 11 the error of a step that has failed. */
+ * (absent for a receiver), 11 error of a failed step. */
 #include "task/peer/peer_collective.h"
 
 #include "lib/tensor/tensor_proto.h"
@@ -11,12 +11,12 @@ enum { PROBE_TIMEOUT_MS = 5000 };
 
 static struct peer *find_leader(struct peers *ps)
 {
-	static const char *const preferred[] = {"/job:chief/replica:0/task:0",
-						"/job:worker/replica:0/task:0"};
+	static const char *const leaders[] = {"/job:chief/replica:0/task:0",
+					      "/job:worker/replica:0/task:0"};
 	struct peer *first = peers_at(ps, 0);
 
-	for (unsigned i = 0; i < MU_COUNT(preferred); i++) {
-		struct peer *p = peers_find(ps, preferred[i]);
+	for (unsigned i = 0; i < MU_COUNT(leaders); i++) {
+		struct peer *p = peers_find(ps, leaders[i]);
 
 		if (p)
 			return p;
@@ -126,7 +126,7 @@ static bool send_part(void *ctx, int64_t id, const struct collective_part *part,
 
 static void cancel_part(void *ctx, int64_t id)
 {
-	/* Another task may be the leader since the part was sent. */
+	/* The leader may have changed since the part was sent. */
 	for (unsigned i = 0; i < peers_count(ctx); i++)
 		if (!peers_at(ctx, i)->local)
 			peer_grpc_drop_step(peers_at(ctx, i), id);
@@ -155,7 +155,7 @@ static void probe_task(void *ctx, const char *device,
 	size_t len = strlen(device) + 1;
 	struct probe *p;
 
-	if (!to || to->local) /* not found: a session has renamed the task */
+	if (!to || to->local) /* absent: a session has renamed the task */
 		return;
 	p = mu_xmalloc(sizeof(*p) + len);
 	p->failed = failed;

@@ -30,21 +30,21 @@ struct receive {
 	struct receive *prev, *next;
 	struct peer_grpc *peer;
 	int64_t step_id;
-	uint64_t call; /* 0: not known yet */
+	uint64_t call; /* 0: not started */
 	rendezvous_done done;
 	void *arg;
 };
 
-/* The result of run_graph for a run over a stream. */
-#define BY_STREAM (1ull << 63)
+/* The id of all runs over streams. */
+#define STREAM_RUN_ID (1ull << 63)
 
 struct control {
-	struct stream_peer *stream; /* GetStatus: the peer whose offer the reply may have */
+	struct stream_peer *stream; /* GetStatus: receives the offer in the reply; else NULL */
 	peer_done done;
 	void *arg;
 };
 
-static const char *const path[] = {
+static const char *const paths[] = {
     [PEER_GET_STATUS] = "/tensorflow.WorkerService/GetStatus",
     [PEER_CREATE_SESSION] = "/tensorflow.WorkerService/CreateWorkerSession",
     [PEER_DELETE_SESSION] = "/tensorflow.WorkerService/DeleteWorkerSession",
@@ -93,7 +93,8 @@ static void run_done(void *arg, const struct mu_err *err, struct rpc_bytes *repl
 }
 
 static uint64_t grpc_start(struct peer *p, const char *method, struct mu_span request,
-			   long timeout_ms, bool wait, rpc_done fn, peer_done done, void *arg)
+			   long timeout_ms, bool wait_for_ready, rpc_done fn, peer_done done,
+			   void *arg)
 {
 	struct rpc_message m = {.head = request};
 	struct control *c;
@@ -103,10 +104,10 @@ static uint64_t grpc_start(struct peer *p, const char *method, struct mu_span re
 
 	if (ch) {
 		c = MU_NEW(struct control);
-		*c =
-		    (struct control){method == path[PEER_GET_STATUS] ? p->stream : NULL, done, arg};
-		id = rpc_start(ch, method, &m, timeout_ms, wait ? RPC_WAIT_FOR_READY : 0, fn, c,
-			       &err);
+		*c = (struct control){method == paths[PEER_GET_STATUS] ? p->stream : NULL, done,
+				      arg};
+		id = rpc_start(ch, method, &m, timeout_ms, wait_for_ready ? RPC_WAIT_FOR_READY : 0,
+			       fn, c, &err);
 		if (!id)
 			free(c);
 	}
@@ -116,9 +117,10 @@ static uint64_t grpc_start(struct peer *p, const char *method, struct mu_span re
 }
 
 static uint64_t grpc_call_control(struct peer *p, enum peer_method m, struct mu_span request,
-				  long timeout_ms, bool wait, peer_done done, void *arg)
+				  long timeout_ms, bool wait_for_ready, peer_done done, void *arg)
 {
-	return grpc_start(p, path[m], request, timeout_ms, wait, control_done, done, arg);
+	return grpc_start(p, paths[m], request, timeout_ms, wait_for_ready, control_done, done,
+			  arg);
 }
 
 static uint64_t grpc_run(struct peer *p, const struct peer_run *run, peer_done done, void *arg)
@@ -134,7 +136,7 @@ static uint64_t grpc_run(struct peer *p, const struct peer_run *run, peer_done d
 
 	if (run->stream) {
 		stream_run_graph(run->stream, run, done, arg);
-		return BY_STREAM;
+		return STREAM_RUN_ID;
 	}
 	run_graph_request_write(&b, &m);
 	return grpc_start(p, "/tensorflow.WorkerService/RunGraph", mu_buf_span(&b), 0, false,
@@ -151,7 +153,7 @@ static void grpc_cancel(struct peer *p, uint64_t id)
 
 static void grpc_cancel_run(struct peer *p, uint64_t id, int64_t step_id)
 {
-	if (id == BY_STREAM)
+	if (id == STREAM_RUN_ID)
 		stream_peer_cancel(p->stream, step_id);
 	else
 		grpc_cancel(p, id);
@@ -171,7 +173,7 @@ static void grpc_received(void *arg, const struct mu_err *err, struct rpc_bytes 
 	struct receive *r = arg;
 	struct peer_grpc *g = r->peer;
 	struct mu_tensor t = {0};
-	struct mu_err bad;
+	struct mu_err peer_err;
 	bool dead = false;
 
 	pthread_mutex_lock(&g->lock);
@@ -183,14 +185,14 @@ static void grpc_received(void *arg, const struct mu_err *err, struct rpc_bytes 
 		r->next->prev = r->prev;
 	g->n_receives--;
 	pthread_mutex_unlock(&g->lock);
-	if (!err && recv_tensor_response_parse(rpc_bytes_flat(reply), &t, &dead, &bad)) {
-		mu_wrap(&bad, "from %s", g->base.task);
-		err = &bad;
+	if (!err && recv_tensor_response_parse(rpc_bytes_flat(reply), &t, &dead, &peer_err)) {
+		mu_wrap(&peer_err, "from %s", g->base.task);
+		err = &peer_err;
 	} else if (err && strstr(err->msg, "[[{{node")) {
-		/* The step failed there.  Its master may hear of it from this task first. */
-		bad = *err;
-		peer_error(&g->base, &bad);
-		err = &bad;
+		/* The step failed on the other task.  The master may receive this error first. */
+		peer_err = *err;
+		peer_error(&g->base, &peer_err);
+		err = &peer_err;
 	}
 	r->done(r->arg, err, &t, dead);
 	free(r);
@@ -212,8 +214,8 @@ void peer_grpc_request_tensor(struct peer *p, const char *method, const struct r
 		r->next->prev = r;
 	g->receives = r;
 	g->n_receives++;
-	/* Under the lock, so that r->call is set before received() or peer_grpc_drop_step reads it.
-	 * A short wait is enough for a peer that is starting or has moved. */
+	/* Under the lock, so that r->call is set before grpc_received or peer_grpc_drop_step reads
+	 * it.  A short wait is enough for a peer that is starting or has a new address. */
 	id = ch ? rpc_start(ch, method, request, 0, RPC_WAIT_SHORT, grpc_received, r, &err) : 0;
 	r->call = id;
 	pthread_mutex_unlock(&g->lock);

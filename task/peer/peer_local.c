@@ -13,7 +13,7 @@ static const struct local_worker *local_worker_of(struct peer *p)
 }
 
 static uint64_t local_call(struct peer *p, enum peer_method m, struct mu_span request,
-			   long timeout_ms, bool wait, peer_done done, void *arg)
+			   long timeout_ms, bool wait_for_ready, peer_done done, void *arg)
 {
 	const struct local_worker *w = local_worker_of(p);
 	MU_AUTO_BUF reply = {0};

@@ -2,10 +2,10 @@
 /* Handles the frames of streams.
  *
  * The side that dialled is the master of the steps on a connection.  It sends RUN, CANCEL and
- * CLEANUP and receives RUN_DONE; both sides send TENSOR.  On the master c->steps has the runs
- * without a reply.  On the other side it has the runs of the master, and the steps whose tensors
- * arrived before their RUN.  When a connection ends, the former fail with UNAVAILABLE; the latter
- * are cancelled and dropped.
+ * CLEANUP and receives RUN_DONE; both sides send TENSOR.  On the master c->steps contains the runs
+ * without a reply.  On the other side it contains the runs of the master, and the steps whose
+ * tensors arrived before their RUN.  When a connection ends, the runs on the master fail with
+ * UNAVAILABLE; the steps on the other side are cancelled and dropped.
  *
  * Both sides add the connection as a route to the step's rendezvous before the step runs.  So each
  * side waits locally for the tensors that the other pushes.  Frames keep their order: the tensors
@@ -24,7 +24,7 @@
 enum { MAX_EARLY_STEPS = 4096, REDIAL_MS = 1000 };
 #define MAX_EARLY_BYTES ((size_t)4 << 30) /* for one step, before its RUN */
 
-/* ---- one other task ---- */
+/* ---- peers ---- */
 
 struct stream_peer *stream_peer_new(struct streams *s, const char *task, const char *address)
 {
@@ -59,10 +59,10 @@ static void dial_locked(struct stream_peer *p)
 {
 	int64_t now = mu_clock_ms();
 
-	if (!p->offered || p->dialling || p->conn ||
+	if (!p->has_offer || p->is_dialling || p->conn ||
 	    (p->last_dial_ms && now - p->last_dial_ms < REDIAL_MS))
 		return;
-	p->dialling = true;
+	p->is_dialling = true;
 	p->last_dial_ms = now;
 	stream_dial_later(p);
 }
@@ -74,10 +74,10 @@ void stream_peer_offered(struct stream_peer *p, struct mu_span status)
 	if (!stream_offer_parse(&o, status))
 		return;
 	pthread_mutex_lock(&p->lock);
-	if (!p->offered || memcmp(o.key, p->offer.key, sizeof(o.key)) != 0)
+	if (!p->has_offer || memcmp(o.key, p->offer.key, sizeof(o.key)) != 0)
 		p->last_dial_ms = 0; /* a new incarnation */
 	p->offer = o;
-	p->offered = true;
+	p->has_offer = true;
 	dial_locked(p);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -92,7 +92,7 @@ bool stream_peer_live(struct stream_peer *p)
 	return live;
 }
 
-/* ---- tensors out ---- */
+/* ---- sent tensors ---- */
 
 static int stream_push_shared(struct stream_conn *c, int64_t step_id, const char *key,
 			      struct mu_tensor *t, struct mu_err *err)
@@ -153,7 +153,7 @@ struct stream_conn *stream_peer_join(struct stream_peer *p, struct rendezvous *r
 	return c;
 }
 
-/* ---- the master's side ---- */
+/* ---- runs, on the master ---- */
 
 static struct stream_step *remove_step(struct stream_conn *c, int64_t step_id)
 {
@@ -237,9 +237,9 @@ static int on_run_done(struct stream_conn *c, struct mu_span head, struct mu_err
 	return 0;
 }
 
-/* ---- the other side ---- */
+/* ---- runs, on the other side ---- */
 
-static void stream_run_ended(void *arg, const struct mu_err *err, struct mu_span recorded)
+static void stream_run_ended(void *arg, const struct mu_err *err, struct mu_span records)
 {
 	struct stream_step *s = arg;
 	struct stream_conn *c = s->conn;
@@ -270,10 +270,10 @@ static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err
 		return rc;
 	s = MU_NEW(struct stream_step);
 	*s = (struct stream_step){
-	    .step_id = c->header.step_id, .running = true, .conn = stream_conn_ref(c)};
+	    .step_id = c->header.step_id, .is_running = true, .conn = stream_conn_ref(c)};
 	pthread_mutex_lock(&c->lock);
 	old = mu_map_get_n(&c->steps, &s->step_id, sizeof(s->step_id));
-	duplicate = old && old->running; /* it may end and be freed after the unlock */
+	duplicate = old && old->is_running; /* it may end and be freed after the unlock */
 	if (!duplicate)
 		mu_map_put_n(&c->steps, &s->step_id, sizeof(s->step_id), s);
 	pthread_mutex_unlock(&c->lock);
@@ -295,14 +295,14 @@ static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err
 	return 0;
 }
 
-/* Forgets a step of the connection that does not run. */
-static void forget_idle_step(struct stream_conn *c, int64_t step_id)
+/* Removes a step of the connection if it does not run. */
+static void remove_idle_step(struct stream_conn *c, int64_t step_id)
 {
 	struct stream_step *s;
 
 	pthread_mutex_lock(&c->lock);
 	s = mu_map_get_n(&c->steps, &step_id, sizeof(step_id));
-	if (s && !s->running)
+	if (s && !s->is_running)
 		mu_map_del_n(&c->steps, &step_id, sizeof(step_id));
 	else
 		s = NULL; /* stream_run_ended will free it */
@@ -316,7 +316,7 @@ static void on_cancel(struct stream_conn *c)
 	int64_t step_id = c->header.step_id;
 	struct mu_err why;
 
-	forget_idle_step(c, step_id);
+	remove_idle_step(c, step_id);
 	mu_fail(&why, MU_CANCELLED, "The master cancelled step %lld", (long long)step_id);
 	w->ops->drop_step(w->worker, step_id, &why);
 }
@@ -324,7 +324,7 @@ static void on_cancel(struct stream_conn *c)
 static int on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *err)
 {
 	const struct runtime *rt = c->owner->worker->runtime;
-	const struct stream_offer *own = &c->owner->offer;
+	const struct stream_offer *own_offer = &c->owner->offer;
 	struct stream_hello h;
 	unsigned char differs = 0;
 	int rc;
@@ -335,7 +335,7 @@ static int on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *e
 	if (rc)
 		return rc;
 	for (int i = 0; i < STREAM_KEY; i++)
-		differs |= (unsigned char)(h.key[i] ^ own->key[i]);
+		differs |= (unsigned char)(h.key[i] ^ own_offer->key[i]);
 	if (differs || h.receiver_incarnation != rt->incarnation)
 		return mu_fail(err, MU_UNAUTHENTICATED, "HELLO with the wrong key");
 	if (mu_device_task_len(h.task) != strlen(h.task))
@@ -379,7 +379,7 @@ static int on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *e
 		       (int)c->header.type);
 }
 
-/* ---- tensors in ---- */
+/* ---- received tensors ---- */
 
 static bool is_on_task(struct mu_span device, const char *task)
 {
@@ -388,9 +388,8 @@ static bool is_on_task(struct mu_span device, const char *task)
 	return device.len > n && !memcmp(device.data, task, n) && device.data[n] == '/';
 }
 
-/* Sets *wanted if the step of this frame may still use the tensor; counts the bytes before its RUN.
- */
-static int check_step(struct stream_conn *c, bool *wanted, struct mu_err *err)
+/* Sets *is_needed if the frame's step may use the tensor.  Counts the bytes before its RUN. */
+static int check_step(struct stream_conn *c, bool *is_needed, struct mu_err *err)
 {
 	int64_t step_id = c->header.step_id;
 	struct stream_step *s;
@@ -398,7 +397,7 @@ static int check_step(struct stream_conn *c, bool *wanted, struct mu_err *err)
 
 	pthread_mutex_lock(&c->lock);
 	s = mu_map_get_n(&c->steps, &step_id, sizeof(step_id));
-	*wanted = s || !c->dialled;
+	*is_needed = s || !c->dialled;
 	if (!s && !c->dialled) {
 		s = MU_NEW(struct stream_step);
 		s->step_id = step_id;
@@ -408,7 +407,7 @@ static int check_step(struct stream_conn *c, bool *wanted, struct mu_err *err)
 				     "tensors for more than %d steps without a RUN",
 				     MAX_EARLY_STEPS);
 	}
-	if (s && !c->dialled && !s->running) {
+	if (s && !c->dialled && !s->is_running) {
 		s->early_bytes += c->header.payload_len + c->header.head_len;
 		if (s->early_bytes > MAX_EARLY_BYTES)
 			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
@@ -431,17 +430,17 @@ static int on_shared(struct stream_conn *c, const struct stream_tensor *t, struc
 	return rc;
 }
 
-/* The memory for a TensorProto: as much as the other side says, which there may not be. */
-static int make_proto_room(struct stream_conn *c, struct mu_err *err)
+/* Allocates the memory for a TensorProto.  The other side chooses the size, so this may fail. */
+static int alloc_proto(struct stream_conn *c, struct mu_err *err)
 {
 	size_t n = c->header.payload_len;
-	char *room = realloc(c->proto.data, n + 1);
+	char *memory = realloc(c->proto.data, n + 1);
 
-	if (!room)
+	if (!memory)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a tensor of %zu bytes",
 			       n);
-	c->proto = (struct mu_buf){room, n, n + 1};
-	c->payload_at = room;
+	c->proto = (struct mu_buf){memory, n, n + 1};
+	c->payload_at = memory;
 	return 0;
 }
 
@@ -450,7 +449,7 @@ static int on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *
 	const struct runtime *rt = c->owner->worker->runtime;
 	struct rendezvous_key k;
 	struct stream_tensor t;
-	bool wanted;
+	bool is_needed;
 	int rc = stream_tensor_parse(&t, &c->header, head, err);
 
 	if (!rc)
@@ -461,10 +460,10 @@ static int on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "the key is not of a tensor from this peer to this task: %.300s",
 			       t.key);
-	rc = check_step(c, &wanted, err);
+	rc = check_step(c, &is_needed, err);
 	if (rc)
 		return rc;
-	c->skip = !wanted;
+	c->skip = !is_needed;
 	if (k.src_incarnation != c->incarnation)
 		c->skip = true; /* from an earlier incarnation of the other task */
 	if (t.shared) {
@@ -473,7 +472,7 @@ static int on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *
 		rc = mu_tensor_new(&c->tensor, t.dtype, &t.shape, err);
 		c->payload_at = rc ? NULL : c->tensor.data;
 	} else if (!c->skip && (c->header.flags & STREAM_PROTO)) {
-		rc = make_proto_room(c, err);
+		rc = alloc_proto(c, err);
 	}
 	if (rc)
 		return rc;
@@ -485,16 +484,16 @@ static int on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *
 }
 
 static void stream_deliver(struct stream_conn *c, struct mu_tensor *t, bool dead,
-			   const struct mu_err *bad)
+			   const struct mu_err *parse_err)
 {
 	const struct local_worker *w = c->owner->worker;
 	struct rendezvous *r = rendezvous_table_get(w->runtime->steps, c->header.step_id);
 	struct mu_err err;
 
-	if (bad)
-		rendezvous_abort(r, bad);
+	if (parse_err)
+		rendezvous_abort(r, parse_err);
 	else if (rendezvous_put(r, c->key, *t, dead, &err) && !c->dialled)
-		forget_idle_step(c, c->header.step_id); /* the step has ended */
+		remove_idle_step(c, c->header.step_id); /* the step has ended */
 	rendezvous_unref(r);
 }
 
@@ -520,7 +519,7 @@ static void on_payload(struct stream_conn *c)
 	c->key = NULL;
 }
 
-/* ---- the end ---- */
+/* ---- end of a connection ---- */
 
 static void on_close(struct stream_conn *c, const struct mu_err *why)
 {
@@ -544,7 +543,7 @@ static void on_close(struct stream_conn *c, const struct mu_err *why)
 	mu_map_each (&c->steps, s)
 		list[n++] = s->value;
 	for (size_t i = 0; i < n; i++) {
-		if (p || !list[i]->running) { /* else stream_run_ended frees it */
+		if (p || !list[i]->is_running) { /* else stream_run_ended frees it */
 			int64_t id = list[i]->step_id;
 
 			mu_map_del_n(&c->steps, &id, sizeof(id));

@@ -4,8 +4,7 @@
  * RecvTensor, so a small step needs one wake-up per hop.
  *
  * A task offers its stream in GetStatus.  A task that receives the offer connects in the
- * background. A step uses the stream if the master has one to the task of the partition, else gRPC.
- */
+ * background.  A step uses the master's stream to the task of the partition, else gRPC. */
 #ifndef MU_TASK_PEER_PEER_STREAM_H
 #define MU_TASK_PEER_PEER_STREAM_H
 
@@ -27,16 +26,17 @@ int streams_start(const struct local_worker *w, const struct streams_options *o,
 		  struct streams **out, struct mu_err *err);
 /* Running steps fail with UNAVAILABLE. */
 void streams_stop(struct streams *s);
-void streams_free(struct streams *s); /* once stopped; NULL is fine */
+void streams_free(struct streams *s); /* after streams_stop; NULL is allowed */
 void streams_offer(struct streams *s,
 		   struct mu_buf *status); /* appends the offer to a GetStatusResponse */
 
 /* address: "host:port" in the cluster; connections go to this host. */
 struct stream_peer *stream_peer_new(struct streams *s, const char *task, const char *address);
-void stream_peer_free(struct stream_peer *p); /* once the streams are stopped */
+void stream_peer_free(struct stream_peer *p); /* after streams_stop */
+/* Handles the offer in a GetStatusResponse, if any. */
 void stream_peer_offered(struct stream_peer *p, struct mu_span status);
 /* Called before a step starts a partition on p.  Adds the connection as a route to the step's
- * rendezvous and returns it; NULL: there is none, or p is NULL. */
+ * rendezvous and returns it; NULL: no connection, or p is NULL. */
 struct stream_conn *stream_peer_join(struct stream_peer *p, struct rendezvous *r);
 bool stream_peer_live(struct stream_peer *p);
 

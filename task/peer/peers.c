@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peers of this task.  Tasks that join a running job are added; peers are never removed, and
- * the struct peer of a task never moves. */
+/* The peers of this task.  Tasks that join a running job are added; peers are never removed, so
+ * pointers to them stay valid. */
 #include "task/peer/peer.h"
 
 #include <pthread.h>
@@ -10,10 +10,10 @@
 #include "task/rpc/tls.h"
 
 /* Limit of added peers: more than the workers of a job (JOB_MAX_REPLICAS), but few enough to bound
- * the memory that invented peers can take. */
+ * the memory for fictitious peers. */
 enum { MAX_ADDED_TASKS = 4096, MAX_RENAMED_TASKS = 65536 };
 
-/* The names that a session has given to tasks. */
+/* The peers with the task names of a session. */
 struct renamed_peers {
 	struct renamed_peers *next;
 	struct peers *peers;
@@ -23,13 +23,13 @@ struct renamed_peers {
 struct peers {
 	pthread_rwlock_t lock; /* guards the members below; not held across a call to a peer */
 	struct peer **list;
-	unsigned n; /* tasks of the cluster at the start, then added tasks */
-	unsigned n_own;
+	unsigned n;     /* tasks of the cluster at the start, then added tasks */
+	unsigned n_own; /* tasks of the cluster at the start */
 	struct mu_map by_task;
 	char *own_address;
 	struct local_worker worker;
-	struct renamed_peers *renamed; /* never shrinks */
-	unsigned n_renamed;            /* tasks in them */
+	struct renamed_peers *renamed; /* entries are added, never removed */
+	unsigned n_renamed;            /* tasks in these entries */
 	struct streams *streams;       /* NULL: gRPC only */
 	struct rpc_tls *tls;           /* a reference, or NULL; does not change */
 };

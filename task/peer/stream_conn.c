@@ -18,19 +18,19 @@
 #include "task/peer/stream_tls.h"
 
 enum {
-	BATCH = 32,            /* frames of one write */
-	READS = 64,            /* of one connection, before the next one is served */
-	COPY_BELOW = 64 << 10, /* bytes of a payload */
-	RETURN_BYTES =
-	    8 << 20, /* of imported tensors that are unused, before a frame returns them */
+	MAX_IOVECS = 32,                /* per write */
+	MAX_READS = 64,                 /* per connection, before the next connection */
+	MIN_ZERO_COPY_BYTES = 64 << 10, /* smaller payloads are copied */
+	/* unused imported tensors that trigger a RETURN frame: their bytes, their number */
+	RETURN_BYTES = 8 << 20,
 	RETURN_IDS = 64,
 };
 _Static_assert((int)STREAM_HEADER + STREAM_MAX_HEAD <= (int)STREAM_BUFFER,
-	       "a full buffer without a complete head could not be read on");
+	       "the buffer must hold the largest frame head");
 
 struct outgoing_frame {
 	struct outgoing_frame *next;
-	struct mu_tensor tensor; /* with a large payload; a small one is copied to bytes */
+	struct mu_tensor tensor; /* has a large payload; small ones are copied to `bytes` */
 	size_t payload, len, sent;
 	char bytes[];
 };
@@ -63,9 +63,9 @@ struct stream_conn *stream_conn_ref(struct stream_conn *c)
 	return c;
 }
 
-/* Freeing a frame may return an imported tensor, which takes the lock; so frames are freed later.
- */
-static void drop_first(struct stream_conn *c)
+/* Removes the first frame.  `unlock` frees it, because that may return an imported tensor, which
+ * takes the lock. */
+static void remove_first(struct stream_conn *c)
 {
 	struct outgoing_frame *o = c->first;
 
@@ -157,7 +157,7 @@ int stream_conn_on_hello(struct stream_conn *c, unsigned flags, const struct str
 	snprintf(c->task, sizeof(c->task), "%s", hello->task);
 	c->incarnation = hello->sender_incarnation;
 	c->handshake_done = true;
-	if (!c->dialled) /* the dialler thread does not own the count */
+	if (!c->dialled) /* the dialler thread must not access the count */
 		c->owner->n_handshakes--;
 	return 0;
 }
@@ -168,7 +168,7 @@ static unsigned fill_iov(struct stream_conn *c, struct iovec *iov)
 {
 	unsigned n = 0;
 
-	for (struct outgoing_frame *o = c->first; o && n + 2 <= BATCH; o = o->next) {
+	for (struct outgoing_frame *o = c->first; o && n + 2 <= MAX_IOVECS; o = o->next) {
 		size_t at = o->sent;
 
 		if (at < o->len)
@@ -191,7 +191,7 @@ static void advance(struct stream_conn *c, size_t n)
 			return;
 		}
 		n -= left;
-		drop_first(c);
+		remove_first(c);
 	}
 }
 
@@ -204,8 +204,8 @@ static void conn_watch(struct stream_conn *c, bool out)
 
 static void flush_locked(struct stream_conn *c)
 {
-	struct iovec iov[BATCH];
-	bool more;
+	struct iovec iov[MAX_IOVECS];
+	bool has_unsent;
 
 	while ((c->first || stream_io_unsent(c)) && !c->is_shut_down) {
 		ssize_t n = stream_io_write(c, iov, fill_iov(c, iov));
@@ -219,10 +219,10 @@ static void flush_locked(struct stream_conn *c)
 			return;
 		}
 	}
-	more = c->first || stream_io_unsent(c);
-	if (!c->is_shut_down && c->wants_out != more) {
-		c->wants_out = more;
-		conn_watch(c, more);
+	has_unsent = c->first || stream_io_unsent(c);
+	if (!c->is_shut_down && c->polls_out != has_unsent) {
+		c->polls_out = has_unsent;
+		conn_watch(c, has_unsent);
 	}
 }
 
@@ -239,7 +239,7 @@ static void enqueue(struct stream_conn *c, struct outgoing_frame *o)
 	c->last = &o->next;
 }
 
-static struct outgoing_frame *new_out(const struct mu_buf *frame, struct mu_span payload)
+static struct outgoing_frame *new_frame(const struct mu_buf *frame, struct mu_span payload)
 {
 	struct outgoing_frame *o = mu_xmalloc(sizeof(*o) + frame->len + payload.len);
 
@@ -257,8 +257,8 @@ static void queue_returns(struct stream_conn *c)
 		return;
 	stream_return_write(&b, mu_buf_span(&c->returns));
 	mu_buf_clear(&c->returns);
-	c->returned = 0;
-	enqueue(c, new_out(&b, MU_SPAN("")));
+	c->returned_bytes = 0;
+	enqueue(c, new_frame(&b, MU_SPAN("")));
 }
 
 void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes)
@@ -267,10 +267,11 @@ void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes)
 	pthread_mutex_lock(&c->lock);
 	if (!c->is_shut_down) {
 		mu_buf_put(&c->returns, &id, sizeof(id));
-		c->returned += bytes;
-		if (c->returned >= RETURN_BYTES || c->returns.len >= RETURN_IDS * sizeof(id)) {
+		c->returned_bytes += bytes;
+		if (c->returned_bytes >= RETURN_BYTES ||
+		    c->returns.len >= RETURN_IDS * sizeof(id)) {
 			queue_returns(c);
-			if (!c->wants_out)
+			if (!c->polls_out)
 				flush_locked(c);
 		}
 	}
@@ -280,13 +281,13 @@ void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes)
 int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct mu_tensor *t,
 		     size_t payload, struct mu_err *err)
 {
-	bool is_small = payload < COPY_BELOW;
+	bool is_small = payload < MIN_ZERO_COPY_BYTES;
 	/* A full socket delays the frame.  Its tensor may be the value of a reference variable,
-	 * which a later node of the step updates in place: a small one is copied here; a large one
-	 * has a remote reference, so that the update writes to a new buffer. */
+	 * which a later node of the step updates in place.  So a small tensor is copied.  A large
+	 * tensor gets a remote reference, so that the update writes to a new buffer. */
 	struct mu_span copied =
 	    is_small && payload ? (struct mu_span){t->data, payload} : MU_SPAN("");
-	struct outgoing_frame *o = new_out(frame, copied);
+	struct outgoing_frame *o = new_frame(frame, copied);
 	bool broken;
 
 	if (!is_small) {
@@ -301,7 +302,7 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 	if (!broken) {
 		queue_returns(c);
 		enqueue(c, o);
-		if (!c->wants_out)
+		if (!c->polls_out)
 			flush_locked(c);
 	}
 	unlock(c);
@@ -318,7 +319,7 @@ void stream_conn_shutdown(struct stream_conn *c)
 	pthread_mutex_lock(&c->lock);
 	c->is_shut_down = true;
 	while (c->first)
-		drop_first(c);
+		remove_first(c);
 	unlock(c);
 	shutdown(c->fd, SHUT_RDWR);
 }
@@ -374,11 +375,12 @@ static int handle_buffer(struct stream_conn *c, struct mu_err *err)
 	}
 }
 
-bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err)
+bool stream_conn_read(struct stream_conn *c, bool *is_unread, struct mu_err *err)
 {
-	*more = false;
-	for (int i = 0; i < READS; i++) {
-		bool direct = c->in_payload && !c->skip; /* the buffer is empty after a payload */
+	*is_unread = false;
+	for (int i = 0; i < MAX_READS; i++) {
+		bool is_direct =
+		    c->in_payload && !c->skip; /* the buffer is empty after a payload */
 		struct iovec iov[2];
 		unsigned n = 0;
 		size_t requested = 0;
@@ -389,7 +391,7 @@ bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err)
 			c->to -= c->from;
 			c->from = 0;
 		}
-		if (direct)
+		if (is_direct)
 			iov[n++] = (struct iovec){c->payload_at, c->payload_left};
 		iov[n++] = (struct iovec){c->buffer + c->to, STREAM_BUFFER - c->to};
 		for (unsigned k = 0; k < n; k++)
@@ -403,13 +405,13 @@ bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err)
 			stream_io_fail(c, got ? errno : 0, err);
 			return false;
 		}
-		if (direct) {
-			size_t there =
+		if (is_direct) {
+			size_t n_payload =
 			    (size_t)got < c->payload_left ? (size_t)got : c->payload_left;
 
-			c->payload_at += there;
-			c->payload_left -= there;
-			c->to += (size_t)got - there;
+			c->payload_at += n_payload;
+			c->payload_left -= n_payload;
+			c->to += (size_t)got - n_payload;
 		} else {
 			c->to += (size_t)got;
 		}
@@ -418,6 +420,6 @@ bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err)
 		if ((size_t)got < requested && !c->in_payload)
 			break; /* the socket is empty, but TLS may have decrypted more */
 	}
-	*more = stream_io_unread(c);
+	*is_unread = stream_io_unread(c);
 	return true;
 }

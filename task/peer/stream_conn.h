@@ -23,43 +23,43 @@ struct stream_conn {
 	int fd;
 	bool local;           /* a Unix socket */
 	struct tls_conn *tls; /* NULL: unencrypted; guarded by the lock after the handshake */
-	/* of the other side; constant after the handshake */
-	int fds[SHARE_FDS];               /* received with the handshake */
-	struct stream_exporter *exporter; /* of this task; NULL: tensors are sent as bytes */
-	struct stream_importer *importer; /* of the other task */
+	/* These members do not change after the handshake. */
+	int fds[SHARE_FDS];               /* from the other side; -1 after the handshake */
+	struct stream_exporter *exporter; /* NULL: this task sends tensors as bytes */
+	struct stream_importer *importer; /* NULL: the other side sends tensors as bytes */
 	bool handshake_done;
-	char task[STREAM_MAX_TASK + 1];
-	uint64_t incarnation;
-	int64_t since_ms;
-	/* used by the stream thread only */
+	char task[STREAM_MAX_TASK + 1]; /* the other side */
+	uint64_t incarnation;           /* incarnation of that task */
+	int64_t since_ms;               /* start of the connection */
+	/* Only the stream thread uses these members. */
 	struct stream_conn *next, **link; /* the streams' list, under its lock */
 	struct stream_conn *next_unread;
-	bool unread;
+	bool is_unread; /* in streams.unread */
 	char *buffer;
-	size_t from, to;
+	size_t from, to; /* range of unhandled bytes in the buffer */
 	bool in_payload, skip, has_header;
 	struct stream_header header;
 	struct mu_tensor tensor;
 	struct mu_buf proto;
 	char *payload_at;
 	size_t payload_left;
-	char *key; /* of the TENSOR being received */
+	char *key; /* rendezvous key of the TENSOR being received */
 
 	pthread_mutex_t lock; /* guards the members below; no other lock is taken under it */
 	struct outgoing_frame *first, **last;
 	struct outgoing_frame *written; /* written frames, to be freed without the lock */
 	struct mu_buf returns;          /* ids of unused imported tensors, not sent yet */
-	size_t returned;                /* bytes of these tensors */
-	bool is_shut_down, wants_out;
-	struct mu_map steps; /* step id -> struct stream_step */
+	size_t returned_bytes;          /* size of these tensors */
+	bool is_shut_down, polls_out;   /* polls_out: EPOLLOUT is polled */
+	struct mu_map steps;            /* step id -> struct stream_step */
 };
 
 struct stream_step {
 	int64_t step_id;
-	bool running;
+	bool is_running;
 	size_t early_bytes;       /* received before the RUN */
-	struct stream_conn *conn; /* a reference, if this task runs it for the master */
-	peer_done done;           /* set if the other task runs it for this one */
+	struct stream_conn *conn; /* a reference while a run is on the other side; else NULL */
+	peer_done done;           /* NULL on the other side */
 	void *arg;
 };
 
@@ -85,9 +85,9 @@ struct streams {
 	pthread_t thread, dialler;
 	_Atomic bool stopping;
 	int epoll, wakeup_fd; /* -1: none */
-	/* The next three belong to the stream thread. */
-	struct stream_conn *unread;     /* TLS has buffered their data; epoll reports no event */
-	unsigned n_conns, n_handshakes; /* accepted connections; of these without HELLO */
+	/* Only the stream thread uses the next four members. */
+	struct stream_conn *unread;     /* with data in the TLS library; epoll reports no event */
+	unsigned n_conns, n_handshakes; /* accepted connections; those without HELLO */
 	int64_t accept_paused_until_ms; /* 0: the listeners are polled */
 	pthread_mutex_t lock;           /* guards the members below */
 	pthread_cond_t queued;
@@ -115,11 +115,11 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 void stream_conn_flush(struct stream_conn *c);
 /* Returns an imported tensor: with the next frame, or at once if many are pending. */
 void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes);
-/* Drops the frames that wait and shuts the socket down. */
+/* Drops the queued frames and shuts the socket down. */
 void stream_conn_shutdown(struct stream_conn *c);
-/* Reads and handles available frames; false with err if the connection has ended.  *more: the TLS
- * library has buffered data, for which the socket reports no event. */
-bool stream_conn_read(struct stream_conn *c, bool *more, struct mu_err *err);
+/* Reads and handles available frames; false with err if the connection has ended.  *is_unread: the
+ * TLS library has buffered data, for which the socket reports no event. */
+bool stream_conn_read(struct stream_conn *c, bool *is_unread, struct mu_err *err);
 
 /* ---- stream_io.c ---- */
 /* As readv and sendmsg; writing requires the connection's lock.  Reading may shorten iov. */
@@ -139,7 +139,7 @@ struct stream_peer {
 	struct streams *owner;
 	char *task, *host;
 	pthread_mutex_t lock;
-	bool offered, dialling;
+	bool has_offer, is_dialling;
 	struct stream_offer offer;
 	int64_t last_dial_ms;
 	struct stream_conn *conn; /* a reference */

@@ -19,14 +19,14 @@
 /* LOCAL_SEND_BUFFER_BYTES: buffer size of Unix sockets.  With the default of about 200 KiB a large
  * tensor needs many wake-ups. */
 enum { DIAL_MS = 3000, LOCAL_SEND_BUFFER_BYTES = 2 << 20 };
-/* A silent peer is lost after 30 s, also while nothing is sent to it. */
-enum { LOST_MS = 30000, PROBE_AFTER_S = 10, PROBE_EVERY_S = 10 };
+/* The connection to a silent peer ends after 30 s, also while nothing is sent to it. */
+enum { USER_TIMEOUT_MS = 30000, KEEPALIVE_IDLE_S = 10, KEEPALIVE_INTERVAL_S = 10 };
 
-static void limit_wait(int fd)
+static void set_connect_timeout(int fd)
 {
 	struct timeval tv = {DIAL_MS / 1000, 0};
 
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)); /* of connect */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)); /* limits connect() */
 }
 
 void stream_enlarge_send_buffer(int fd)
@@ -38,12 +38,13 @@ void stream_enlarge_send_buffer(int fd)
 
 void stream_set_tcp_options(int fd)
 {
-	int one = 1, lost = LOST_MS, after = PROBE_AFTER_S, every = PROBE_EVERY_S;
+	int one = 1, timeout = USER_TIMEOUT_MS;
+	int idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lost, sizeof(lost));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after, sizeof(after));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 }
 
@@ -59,7 +60,7 @@ static int dial_local(const char *name)
 	if (fd < 0)
 		return -1;
 	memcpy(a.sun_path + 1, name, n);
-	limit_wait(fd);
+	set_connect_timeout(fd);
 	stream_enlarge_send_buffer(fd);
 	if (connect(fd, (struct sockaddr *)&a,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))) {
@@ -73,24 +74,24 @@ static int dial_tcp(const char *host, int port, struct mu_err *err)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
 	char service[8];
-	int fd = -1, bad, e = 0;
+	int fd = -1, gai_rc, e = 0;
 
 	if (!*host || !port)
 		return mu_fail(err, MU_UNAVAILABLE, "the task offers no TCP port for streams");
 	snprintf(service, sizeof(service), "%d", port);
-	bad = getaddrinfo(host, service, &hints, &list);
-	if (bad)
-		return mu_fail(err, MU_UNAVAILABLE, "%s: %s", host, gai_strerror(bad));
+	gai_rc = getaddrinfo(host, service, &hints, &list);
+	if (gai_rc)
+		return mu_fail(err, MU_UNAVAILABLE, "%s: %s", host, gai_strerror(gai_rc));
 	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
 		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd < 0) {
 			e = errno;
 			continue;
 		}
-		limit_wait(fd);
+		set_connect_timeout(fd);
 		if (!connect(fd, a->ai_addr, a->ai_addrlen))
 			break;
-		e = errno == EINPROGRESS ? ETIMEDOUT : errno; /* the former at the send timeout */
+		e = errno == EINPROGRESS ? ETIMEDOUT : errno; /* EINPROGRESS: send timeout */
 		close(fd);
 		fd = -1;
 	}
@@ -110,7 +111,7 @@ static int exchange_hello(struct stream_conn *c, const struct stream_offer *o, s
 			    peer_hello;
 	char header[STREAM_HEADER], head[STREAM_MAX_HEAD];
 	int64_t until = mu_clock_ms() + DIAL_MS;
-	struct stream_header answer;
+	struct stream_header reply;
 	int rc;
 
 	memcpy(h.key, o->key, sizeof(h.key));
@@ -120,20 +121,20 @@ static int exchange_hello(struct stream_conn *c, const struct stream_offer *o, s
 		return rc;
 	if (stream_io_get_all(c, header, sizeof(header), until))
 		return mu_fail(err, MU_UNAVAILABLE, "the task did not answer HELLO");
-	rc = stream_header_parse(&answer, header, err);
+	rc = stream_header_parse(&reply, header, err);
 	if (rc)
 		return rc;
-	if (answer.type != STREAM_WELCOME || answer.payload_len ||
-	    stream_io_get_all(c, head, answer.head_len, until))
+	if (reply.type != STREAM_WELCOME || reply.payload_len ||
+	    stream_io_get_all(c, head, reply.head_len, until))
 		return mu_fail(err, MU_UNAVAILABLE,
 			       "the task answered HELLO with an unexpected frame");
-	rc = stream_hello_parse(&peer_hello, (struct mu_span){head, answer.head_len}, err);
+	rc = stream_hello_parse(&peer_hello, (struct mu_span){head, reply.head_len}, err);
 	if (!rc &&
 	    (strcmp(peer_hello.task, p->task) || peer_hello.sender_incarnation != o->incarnation))
 		rc = mu_fail(err, MU_UNAVAILABLE, "the stream at this address belongs to %s",
 			     peer_hello.task);
 	if (!rc)
-		rc = stream_conn_on_hello(c, answer.flags, &peer_hello, err);
+		rc = stream_conn_on_hello(c, reply.flags, &peer_hello, err);
 	return rc;
 }
 
@@ -172,7 +173,7 @@ void stream_dial_later(struct stream_peer *p)
 	struct stream_peer **last = &s->to_dial;
 
 	pthread_mutex_lock(&s->lock);
-	while (*last) /* first in, first out, so that a silent peer does not starve the others */
+	while (*last) /* FIFO: a silent peer must not starve the others */
 		last = &(*last)->next;
 	p->next = NULL;
 	*last = p;

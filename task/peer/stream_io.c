@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes the bytes of a connection, with or without TLS.  Both directions of TLS share
- * one state, so reading with TLS takes the connection's lock.  It reads in pieces, so that writers
+ * one state, so a read with TLS takes the connection's lock.  Its size is limited, so that writers
  * do not wait long. */
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include "task/peer/stream_conn.h"
 #include "task/peer/stream_tls.h"
 
-enum { PIECE = 256 << 10 };
+enum { MAX_TLS_READ_BYTES = 256 << 10 };
 
 void stream_lost(struct mu_err *err, const struct stream_conn *c)
 {
@@ -27,8 +27,8 @@ ssize_t stream_io_read(struct stream_conn *c, struct iovec *iov, int n)
 		return share_recv(c->fd, iov[0].iov_base, iov[0].iov_len, c->fds);
 	if (!c->tls)
 		return readv(c->fd, iov, n);
-	if (iov[0].iov_len >= PIECE) {
-		iov[0].iov_len = PIECE;
+	if (iov[0].iov_len >= MAX_TLS_READ_BYTES) {
+		iov[0].iov_len = MAX_TLS_READ_BYTES;
 		n = 1;
 	}
 	pthread_mutex_lock(&c->lock);
@@ -52,14 +52,14 @@ bool stream_io_unsent(const struct stream_conn *c)
 
 bool stream_io_unread(struct stream_conn *c)
 {
-	bool more;
+	bool is_unread;
 
 	if (!c->tls)
 		return false;
 	pthread_mutex_lock(&c->lock);
-	more = tls_conn_unread(c->tls);
+	is_unread = tls_conn_unread(c->tls);
 	pthread_mutex_unlock(&c->lock);
-	return more;
+	return is_unread;
 }
 
 void stream_io_fail(const struct stream_conn *c, int e, struct mu_err *err)
@@ -72,8 +72,8 @@ void stream_io_fail(const struct stream_conn *c, int e, struct mu_err *err)
 
 /* ---- handshake: complete transfers with a deadline ---- */
 
-/* A signal may end the wait early; the caller then tries again. */
-static bool wait_for(const struct stream_conn *c, int64_t until_ms)
+/* Waits for the socket until until_ms.  A signal may end the wait; the caller then retries. */
+static bool poll_until(const struct stream_conn *c, int64_t until_ms)
 {
 	struct pollfd p = {c->fd, (short)(POLLIN | (stream_io_unsent(c) ? POLLOUT : 0)), 0};
 	int64_t left = until_ms - mu_clock_ms();
@@ -94,7 +94,7 @@ int stream_io_put_all(struct stream_conn *c, struct mu_span s, int64_t until_ms)
 
 		if (n >= 0)
 			s = (struct mu_span){s.data + n, s.len - (size_t)n};
-		else if (!is_transient(n) || !wait_for(c, until_ms))
+		else if (!is_transient(n) || !poll_until(c, until_ms))
 			return -1;
 	}
 	return 0;
@@ -106,7 +106,7 @@ int stream_io_get_all(struct stream_conn *c, char *to, size_t n, int64_t until_m
 		struct iovec iov = {to, n};
 		ssize_t got = stream_io_read(c, &iov, 1);
 
-		if (is_transient(got) && wait_for(c, until_ms))
+		if (is_transient(got) && poll_until(c, until_ms))
 			continue;
 		if (got <= 0)
 			return -1;

@@ -96,7 +96,7 @@ static void read_buffered(struct streams *s)
 	s->unread = NULL;
 	for (struct stream_conn *c = list; c; c = next) {
 		next = c->next_unread;
-		c->unread = false;
+		c->is_unread = false;
 		if (c->link)
 			loop_on_event(s, c, EPOLLIN);
 		stream_conn_unref(c);
@@ -122,7 +122,7 @@ static void loop_poll(struct streams *s, int wait_ms)
 
 /* ---- connections ---- */
 
-/* Undoes loop_add, except for the reference and the event. */
+/* Undoes loop_add, except for the reference and the epoll registration. */
 static void unlink_conn(struct streams *s, struct stream_conn *c)
 {
 	pthread_mutex_lock(&s->lock);
@@ -137,8 +137,8 @@ static void unlink_conn(struct streams *s, struct stream_conn *c)
 	}
 }
 
-/* Takes a reference on success.  The stream thread may handle events of c, and even its end, before
- * this returns. */
+/* Adds a connection; takes a reference on success.  The stream thread may handle events of c, also
+ * its end, before this returns. */
 static int loop_add(struct streams *s, struct stream_conn *c, struct mu_err *err)
 {
 	int rc;
@@ -166,7 +166,7 @@ static int loop_add(struct streams *s, struct stream_conn *c, struct mu_err *err
 
 /* ---- events ---- */
 
-/* Removes the connection from the loop, closes it and tells its handler the reason. */
+/* Removes the connection from the loop, closes it and passes the reason to its handler. */
 static void close_conn(struct streams *s, struct stream_conn *c, const struct mu_err *why)
 {
 	unlink_conn(s, c);
@@ -178,17 +178,17 @@ static void close_conn(struct streams *s, struct stream_conn *c, const struct mu
 	stream_conn_unref(c);
 }
 
-static void watch_listeners(struct streams *s, bool on)
+static void watch_listeners(struct streams *s, bool enabled)
 {
 	int *const fds[] = {&s->local, &s->tcp};
 
 	for (size_t i = 0; i < MU_COUNT(fds); i++) {
-		struct epoll_event e = {.events = on ? EPOLLIN : 0u, .data.ptr = fds[i]};
+		struct epoll_event e = {.events = enabled ? EPOLLIN : 0u, .data.ptr = fds[i]};
 
 		if (*fds[i] >= 0)
 			epoll_ctl(s->epoll, EPOLL_CTL_MOD, *fds[i], &e);
 	}
-	s->accept_paused_until_ms = on ? 0 : mu_clock_ms() + ACCEPT_BACKOFF_MS;
+	s->accept_paused_until_ms = enabled ? 0 : mu_clock_ms() + ACCEPT_BACKOFF_MS;
 }
 
 static void loop_accept(struct streams *s, int listener)
@@ -221,12 +221,12 @@ static void loop_accept(struct streams *s, int listener)
 	stream_conn_unref(c);
 }
 
-/* The next loop_poll reads c again, although its socket is empty. */
+/* Makes the next loop_poll read c again, although its socket is empty. */
 static void read_again(struct streams *s, struct stream_conn *c)
 {
-	if (c->unread)
+	if (c->is_unread)
 		return;
-	c->unread = true;
+	c->is_unread = true;
 	c->next_unread = s->unread;
 	s->unread = stream_conn_ref(c);
 }
@@ -235,7 +235,7 @@ static void loop_on_event(struct streams *s, void *source, unsigned events)
 {
 	struct stream_conn *c = source;
 	struct mu_err err;
-	bool more;
+	bool is_unread;
 
 	if (atomic_load(&s->stopping))
 		return;
@@ -247,53 +247,53 @@ static void loop_on_event(struct streams *s, void *source, unsigned events)
 		stream_conn_flush(c);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
-	if (!stream_conn_read(c, &more, &err))
+	if (!stream_conn_read(c, &is_unread, &err))
 		close_conn(s, c, &err);
-	else if (more)
+	else if (is_unread)
 		read_again(s, c);
 }
 
-/* ---- the thread ---- */
+/* ---- stream thread ---- */
 
-/* Closes connections whose HELLO is late.  Returns the time until the next check. */
+/* Closes connections whose HELLO is late.  Returns the time until the next check; -1: no limit. */
 static int close_late_handshakes(struct streams *s)
 {
 	int64_t now = mu_clock_ms();
-	struct mu_err late;
-	int wait = -1;
+	struct mu_err timeout_err;
+	int wait_ms = -1;
 
-	mu_fail(&late, MU_DEADLINE_EXCEEDED, "no HELLO in time");
+	mu_fail(&timeout_err, MU_DEADLINE_EXCEEDED, "no HELLO in time");
 	for (;;) {
 		struct stream_conn *c;
 
 		pthread_mutex_lock(&s->lock);
-		for (c = s->conns, wait = -1; c; c = c->next) {
+		for (c = s->conns, wait_ms = -1; c; c = c->next) {
 			if (c->handshake_done)
 				continue;
 			if (now - c->since_ms > HANDSHAKE_MS)
 				break;
-			wait = HANDSHAKE_CHECK_MS;
+			wait_ms = HANDSHAKE_CHECK_MS;
 		}
 		pthread_mutex_unlock(&s->lock);
 		if (!c)
-			return wait;
-		close_conn(s, c, &late);
+			return wait_ms;
+		close_conn(s, c, &timeout_err);
 	}
 }
 
-/* Runs the timers that are due: late handshakes, paused listeners.  Returns the milliseconds until
- * the next one; -1: none. */
+/* Runs the expired timers: late handshakes, paused listeners.  Returns the milliseconds until the
+ * next timer; -1: none. */
 static int loop_run_timers(struct streams *s)
 {
-	int wait = s->n_handshakes ? close_late_handshakes(s) : -1;
-	int64_t paused = s->accept_paused_until_ms - mu_clock_ms();
+	int wait_ms = s->n_handshakes ? close_late_handshakes(s) : -1;
+	int64_t pause_ms = s->accept_paused_until_ms - mu_clock_ms();
 
 	if (!s->accept_paused_until_ms)
-		return wait;
-	if (paused > 0)
-		return wait >= 0 && wait < paused ? wait : (int)paused;
+		return wait_ms;
+	if (pause_ms > 0)
+		return wait_ms >= 0 && wait_ms < pause_ms ? wait_ms : (int)pause_ms;
 	watch_listeners(s, true);
-	return wait;
+	return wait_ms;
 }
 
 static void *stream_thread(void *arg)
@@ -313,7 +313,7 @@ static void dial_one(struct streams *s, struct stream_peer *p)
 	struct stream_conn *c = stream_dial(p, &err);
 
 	pthread_mutex_lock(&p->lock);
-	p->dialling = false;
+	p->is_dialling = false;
 	p->conn = c;
 	if (c && loop_add(s, c, &err)) {
 		stream_conn_unref(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Only floating-point tensors are exported.  The exporter could change the bytes while the importer
- * reads them.  That must not happen to values that are checked and then used as indices.
+ * reads them, which must not happen to values that are checked and then used as indices.
  *
  * Exported tensors may outlive their connection: the importer may have stored one in a variable.
  * When a connection ends, its exports move to the list `closed_exporters`.  The list is checked
@@ -46,72 +46,72 @@ static struct stream_exporter *closed_exporters;
 
 /* ---- exports ---- */
 
-static void free_export(struct export *l)
+static void free_export(struct export *ex)
 {
-	mu_tensor_unref_remote(&l->tensor);
-	free(l);
+	mu_tensor_unref_remote(&ex->tensor);
+	free(ex);
 }
 
-static void release_all(struct stream_exporter *l)
+static void release_all(struct stream_exporter *ex)
 {
-	mu_map_each (&l->exports, s)
+	mu_map_each (&ex->exports, s)
 		free_export(s->value);
-	mu_map_fini(&l->exports);
-	pthread_mutex_destroy(&l->lock);
-	close(l->liveness_fd);
-	free(l);
+	mu_map_fini(&ex->exports);
+	pthread_mutex_destroy(&ex->lock);
+	close(ex->liveness_fd);
+	free(ex);
 }
 
-static bool is_in_use(const struct stream_exporter *l)
+static bool is_in_use(const struct stream_exporter *ex)
 {
-	struct pollfd p = {.fd = l->liveness_fd};
+	struct pollfd p = {.fd = ex->liveness_fd};
 
-	return l->exports.count && poll(&p, 1, 0) == 0;
+	return ex->exports.count && poll(&p, 1, 0) == 0;
 }
 
-static void release_closed_exporters(struct stream_exporter *add)
+static void release_closed_exporters(struct stream_exporter *closed)
 {
-	struct stream_exporter *l, *keep = NULL, *next;
+	struct stream_exporter *ex, *in_use = NULL, *next;
 
 	pthread_mutex_lock(&closed_exporters_lock);
-	if (add) {
-		add->next = closed_exporters;
-		closed_exporters = add;
+	if (closed) {
+		closed->next = closed_exporters;
+		closed_exporters = closed;
 	}
-	for (l = closed_exporters; l; l = next) {
-		next = l->next;
-		if (is_in_use(l)) {
-			l->next = keep;
-			keep = l;
+	for (ex = closed_exporters; ex; ex = next) {
+		next = ex->next;
+		if (is_in_use(ex)) {
+			ex->next = in_use;
+			in_use = ex;
 		} else {
-			release_all(l);
+			release_all(ex);
 		}
 	}
-	closed_exporters = keep;
+	closed_exporters = in_use;
 	pthread_mutex_unlock(&closed_exporters_lock);
 }
 
 struct stream_exporter *exporter_new(int fds[SHARE_FDS])
 {
-	struct stream_exporter *l;
+	struct stream_exporter *ex;
 	int ends[2];
 
 	release_closed_exporters(NULL);
 	if (arena_fd() < 0 || pipe2(ends, O_CLOEXEC))
 		return NULL;
-	l = MU_NEW(struct stream_exporter);
-	pthread_mutex_init(&l->lock, NULL);
-	mu_map_init(&l->exports);
-	l->liveness_fd = ends[0];
+	ex = MU_NEW(struct stream_exporter);
+	pthread_mutex_init(&ex->lock, NULL);
+	mu_map_init(&ex->exports);
+	ex->liveness_fd = ends[0];
 	fds[SHARE_FILE] = arena_fd();
 	fds[SHARE_LIVENESS] = ends[1];
-	return l;
+	return ex;
 }
 
-void exporter_free(struct stream_exporter *l)
+void exporter_free(struct stream_exporter *ex)
 {
-	if (l)
-		release_closed_exporters(l);
+	if (ex)
+		release_closed_exporters(ex);
 }
 
 bool exporter_accepts(const struct mu_tensor *t)
@@ -122,7 +122,7 @@ bool exporter_accepts(const struct mu_tensor *t)
 	       t->data == t->buf->data && arena_offset(t->data, &offset);
 }
 
-struct shm_handle exporter_add(struct stream_exporter *l, struct mu_tensor *t)
+struct shm_handle exporter_add(struct stream_exporter *ex, struct mu_tensor *t)
 {
 	struct export *export = MU_NEW(struct export);
 	struct shm_handle handle = {0};
@@ -131,26 +131,26 @@ struct shm_handle exporter_add(struct stream_exporter *l, struct mu_tensor *t)
 	mu_tensor_add_remote_ref(t);
 	export->tensor = *t;
 	*t = (struct mu_tensor){0};
-	pthread_mutex_lock(&l->lock);
-	handle.id = export->id = ++l->last_id;
-	mu_map_put_n(&l->exports, &export->id, sizeof(export->id), export);
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&ex->lock);
+	handle.id = export->id = ++ex->last_id;
+	mu_map_put_n(&ex->exports, &export->id, sizeof(export->id), export);
+	pthread_mutex_unlock(&ex->lock);
 	return handle;
 }
 
-bool exporter_remove(struct stream_exporter *l, uint64_t id)
+bool exporter_remove(struct stream_exporter *ex, uint64_t id)
 {
 	struct export *export;
 
-	pthread_mutex_lock(&l->lock);
-	export = mu_map_del_n(&l->exports, &id, sizeof(id));
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&ex->lock);
+	export = mu_map_del_n(&ex->exports, &id, sizeof(id));
+	pthread_mutex_unlock(&ex->lock);
 	if (export)
 		free_export(export);
 	return export != NULL;
 }
 
-int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_err *err)
+int exporter_returned(struct stream_exporter *ex, struct mu_span ids, struct mu_err *err)
 {
 	if (ids.len % sizeof(uint64_t))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a list of returned tensors is truncated");
@@ -159,7 +159,7 @@ int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_e
 
 		memcpy(&id, ids.data, sizeof(id));
 		id = le64toh(id);
-		if (!exporter_remove(l, id))
+		if (!exporter_remove(ex, id))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "tensor %llu was returned but not exported",
 				       (unsigned long long)id);
@@ -167,20 +167,20 @@ int exporter_returned(struct stream_exporter *l, struct mu_span ids, struct mu_e
 	return 0;
 }
 
-size_t exporter_count(struct stream_exporter *l)
+size_t exporter_count(struct stream_exporter *ex)
 {
 	size_t n;
 
-	pthread_mutex_lock(&l->lock);
-	n = l->exports.count;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&ex->lock);
+	n = ex->exports.count;
+	pthread_mutex_unlock(&ex->lock);
 	return n;
 }
 
 /* ---- imports ---- */
 
 struct stream_importer {
-	_Atomic unsigned refs;    /* of the connection, and one for each tensor */
+	_Atomic unsigned refs;    /* one for the connection and one for each tensor */
 	pthread_mutex_t lock;     /* taken before the connection's lock */
 	struct stream_conn *conn; /* NULL: the connection has ended */
 	import_release_fn release;
@@ -189,24 +189,24 @@ struct stream_importer {
 	int liveness_fd;
 };
 struct import {
-	struct stream_importer *from;
+	struct stream_importer *importer;
 	uint64_t id;
 };
 
-static void importer_unref(struct stream_importer *b)
+static void importer_unref(struct stream_importer *im)
 {
-	if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+	if (atomic_fetch_sub_explicit(&im->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	munmap(b->base, b->size);
-	close(b->liveness_fd);
-	pthread_mutex_destroy(&b->lock);
-	free(b);
+	munmap(im->base, im->size);
+	close(im->liveness_fd);
+	pthread_mutex_destroy(&im->lock);
+	free(im);
 }
 
 struct stream_importer *importer_new(struct stream_conn *c, import_release_fn release,
 				     int fds[SHARE_FDS], struct mu_err *err)
 {
-	struct stream_importer *b;
+	struct stream_importer *im;
 	struct stat st;
 	void *base = MAP_FAILED;
 	int seals = fds[SHARE_FILE] < 0 ? -1 : fcntl(fds[SHARE_FILE], F_GET_SEALS);
@@ -225,61 +225,61 @@ struct stream_importer *importer_new(struct stream_conn *c, import_release_fn re
 		share_close(fds);
 		return NULL;
 	}
-	b = MU_NEW(struct stream_importer);
-	b->refs = 1;
-	b->conn = c;
-	b->release = release;
-	b->base = base;
-	b->size = (size_t)st.st_size;
-	b->liveness_fd = fds[SHARE_LIVENESS];
-	pthread_mutex_init(&b->lock, NULL);
+	im = MU_NEW(struct stream_importer);
+	im->refs = 1;
+	im->conn = c;
+	im->release = release;
+	im->base = base;
+	im->size = (size_t)st.st_size;
+	im->liveness_fd = fds[SHARE_LIVENESS];
+	pthread_mutex_init(&im->lock, NULL);
 	close(fds[SHARE_FILE]);
 	fds[SHARE_FILE] = fds[SHARE_LIVENESS] = -1;
-	return b;
+	return im;
 }
 
-void importer_end(struct stream_importer *b)
+void importer_end(struct stream_importer *im)
 {
-	if (!b)
+	if (!im)
 		return;
-	pthread_mutex_lock(&b->lock);
-	b->conn = NULL;
-	pthread_mutex_unlock(&b->lock);
-	importer_unref(b);
+	pthread_mutex_lock(&im->lock);
+	im->conn = NULL;
+	pthread_mutex_unlock(&im->lock);
+	importer_unref(im);
 }
 
 static void release_import(struct mu_tbuf *t)
 {
-	struct import *l = t->owner;
-	struct stream_importer *b = l->from;
+	struct import *import = t->owner;
+	struct stream_importer *im = import->importer;
 
-	pthread_mutex_lock(&b->lock);
-	if (b->conn)
-		b->release(b->conn, l->id, t->size);
-	pthread_mutex_unlock(&b->lock);
-	importer_unref(b);
-	free(l);
+	pthread_mutex_lock(&im->lock);
+	if (im->conn)
+		im->release(im->conn, import->id, t->size);
+	pthread_mutex_unlock(&im->lock);
+	importer_unref(im);
+	free(import);
 	free(t);
 }
 
-int importer_map(struct stream_importer *b, struct mu_tensor *out, enum mu_dtype dtype,
+int importer_map(struct stream_importer *im, struct mu_tensor *out, enum mu_dtype dtype,
 		 const struct mu_shape *shape, const struct shm_handle *export, struct mu_err *err)
 {
 	size_t bytes = (size_t)shape->count * mu_dtype_size(dtype);
-	struct import *l;
+	struct import *import;
 
-	if (!is_value_type(dtype) || export->offset % 64 || bytes > b->size ||
-	    export->offset > b->size - bytes)
+	if (!is_value_type(dtype) || export->offset % 64 || bytes > im->size ||
+	    export->offset > im->size - bytes)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "an exported tensor is outside of the shared memory");
-	l = MU_NEW(struct import);
-	*l = (struct import){b, export->id};
-	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
-	mu_tensor_wrap(out, dtype, shape, b->base + export->offset, release_import, l);
+	import = MU_NEW(struct import);
+	*import = (struct import){im, export->id};
+	atomic_fetch_add_explicit(&im->refs, 1, memory_order_relaxed);
+	mu_tensor_wrap(out, dtype, shape, im->base + export->offset, release_import, import);
 	return 0;
 }
 
-/* ---- passing descriptors over a Unix socket ---- */
+/* ---- descriptor passing over a Unix socket ---- */
 
 void share_close(int fds[SHARE_FDS])
 {

@@ -17,7 +17,7 @@
 #include "lib/base/buf.h"
 #include "lib/tls/tls_context.h"
 
-enum { IN = 64 << 10, OUT = 256 << 10, RECORD = 16 << 10 };
+enum { INPUT_BYTES = 64 << 10, OUTPUT_BYTES = 256 << 10, RECORD_BYTES = 16 << 10 };
 
 struct tls_conn {
 	SSL *ssl;
@@ -27,11 +27,11 @@ struct tls_conn {
 	size_t in_from, in_to;
 	struct mu_buf out;
 	size_t out_from;
-	char staging[RECORD];
-	char why[120];
+	char staging[RECORD_BYTES];
+	char error_text[120];
 };
 
-/* ---- the BIO that OpenSSL uses ---- */
+/* ---- BIO ---- */
 
 static int bio_read(BIO *b, char *to, int n)
 {
@@ -42,7 +42,7 @@ static int bio_read(BIO *b, char *to, int n)
 	BIO_clear_retry_flags(b);
 	if (c->in_from == c->in_to) {
 		do
-			got = recv(c->fd, c->in, IN, 0);
+			got = recv(c->fd, c->in, INPUT_BYTES, 0);
 		while (got < 0 && errno == EINTR);
 		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			BIO_set_retry_read(b);
@@ -116,7 +116,7 @@ struct tls_conn *tls_conn_new(struct rpc_tls *t, int fd, const char *host, struc
 
 	c->fd = fd;
 	c->tls = rpc_tls_ref(t);
-	c->in = mu_xmalloc(IN);
+	c->in = mu_xmalloc(INPUT_BYTES);
 	c->ssl = mu_tls_context_new_ssl(rpc_tls_context(t));
 	if (!b || !c->ssl || (host && !expect_host(c->ssl, host))) {
 		BIO_free(b);
@@ -145,7 +145,7 @@ void tls_conn_free(struct tls_conn *c)
 	free(c);
 }
 
-/* ---- bytes ---- */
+/* ---- transfer ---- */
 
 bool tls_conn_unsent(const struct tls_conn *c)
 {
@@ -159,7 +159,7 @@ bool tls_conn_unread(const struct tls_conn *c)
 
 const char *tls_conn_error_text(const struct tls_conn *c)
 {
-	return c->why;
+	return c->error_text;
 }
 
 /* Returns 0, or -1 with errno. */
@@ -196,7 +196,7 @@ static ssize_t convert_result(struct tls_conn *c, int rc)
 		errno = e ? e : ECONNRESET;
 		return -1;
 	default:
-		mu_tls_reason(c->why, sizeof(c->why));
+		mu_tls_reason(c->error_text, sizeof(c->error_text));
 		errno = EPROTO;
 		return -1;
 	}
@@ -209,12 +209,12 @@ ssize_t tls_readv(struct tls_conn *c, const struct iovec *iov, int n)
 	ERR_clear_error();
 	for (int i = 0; i < n; i++)
 		for (size_t at = 0; at < iov[i].iov_len;) {
-			int got, most = iov[i].iov_len - at > INT32_MAX
-					    ? INT32_MAX
-					    : (int)(iov[i].iov_len - at);
+			int got, max_bytes = iov[i].iov_len - at > INT32_MAX
+						 ? INT32_MAX
+						 : (int)(iov[i].iov_len - at);
 
 			errno = 0;
-			got = SSL_read(c->ssl, (char *)iov[i].iov_base + at, most);
+			got = SSL_read(c->ssl, (char *)iov[i].iov_base + at, max_bytes);
 			if (got <= 0) {
 				end = convert_result(c, got);
 				goto out;
@@ -225,22 +225,22 @@ ssize_t tls_readv(struct tls_conn *c, const struct iovec *iov, int n)
 out:;
 	int e = errno;
 
-	/* Handshake messages, also the alert to a rejected peer.  If the socket is full, the next
-	 * write sends the rest. */
+	/* Sends handshake messages, and the alert to a rejected peer.  If the socket is full, the
+	 * next write sends the rest. */
 	flush_output(c);
 	errno = e;
 	return total ? total : end;
 }
 
-/* Returns the next bytes to encrypt: a large piece in place, small pieces copied together. */
+/* Returns the next bytes to encrypt: a large piece in place; small pieces copied to `staging`. */
 static size_t next_bytes(struct tls_conn *c, const struct iovec *iov, int n, size_t skip,
 			 const char **from)
 {
 	size_t have = 0;
 
-	for (int i = 0; i < n && have < RECORD; i++) {
+	for (int i = 0; i < n && have < RECORD_BYTES; i++) {
 		const char *p = iov[i].iov_base;
-		size_t len = iov[i].iov_len, take;
+		size_t len = iov[i].iov_len, n_copy;
 
 		if (skip >= len) {
 			skip -= len;
@@ -249,13 +249,13 @@ static size_t next_bytes(struct tls_conn *c, const struct iovec *iov, int n, siz
 		p += skip;
 		len -= skip;
 		skip = 0;
-		if (!have && len >= RECORD) {
+		if (!have && len >= RECORD_BYTES) {
 			*from = p;
-			return RECORD;
+			return RECORD_BYTES;
 		}
-		take = len < RECORD - have ? len : RECORD - have;
-		memcpy(c->staging + have, p, take);
-		have += take;
+		n_copy = len < RECORD_BYTES - have ? len : RECORD_BYTES - have;
+		memcpy(c->staging + have, p, n_copy);
+		have += n_copy;
 	}
 	*from = c->staging;
 	return have;
@@ -269,7 +269,7 @@ ssize_t tls_writev(struct tls_conn *c, const struct iovec *iov, int n)
 	if (flush_output(c))
 		return -1;
 	ERR_clear_error();
-	while (c->out.len < OUT && (len = next_bytes(c, iov, n, total, &from))) {
+	while (c->out.len < OUTPUT_BYTES && (len = next_bytes(c, iov, n, total, &from))) {
 		int put;
 
 		errno = 0;

@@ -11,7 +11,7 @@
  * accepting side; else the required name of the other side. */
 struct tls_conn;
 struct tls_conn *tls_conn_new(struct rpc_tls *t, int fd, const char *host, struct mu_err *err);
-void tls_conn_free(struct tls_conn *c); /* NULL is fine */
+void tls_conn_free(struct tls_conn *c); /* NULL is allowed */
 /* As readv and writev; they also perform the handshake.  EAGAIN: wait for the socket.  EPROTO: the
  * other side is rejected (tls_conn_error_text).  Written data may stay buffered (tls_conn_unsent)
  * until the next tls_writev, which may be empty. */

@@ -9,20 +9,20 @@
 
 static const char magic[8] = {'m', 'u', 's', 't', 'e', 'r', 's', 't'};
 
-static void put32(struct mu_buf *b, uint32_t v)
+static void put_u32(struct mu_buf *b, uint32_t v)
 {
 	v = htole32(v);
 	mu_buf_put(b, &v, sizeof(v));
 }
 
-static void put64(struct mu_buf *b, uint64_t v)
+static void put_u64(struct mu_buf *b, uint64_t v)
 {
 	v = htole64(v);
 	mu_buf_put(b, &v, sizeof(v));
 }
 
-/* Read from the front of the span; false if it is too short. */
-static bool take(struct mu_span *s, void *to, size_t n)
+/* Read from the front of the span and shorten it; false if it is too short. */
+static bool read_bytes(struct mu_span *s, void *to, size_t n)
 {
 	if (s->len < n)
 		return false;
@@ -32,24 +32,24 @@ static bool take(struct mu_span *s, void *to, size_t n)
 	return true;
 }
 
-static bool take32(struct mu_span *s, uint32_t *v)
+static bool read_u32(struct mu_span *s, uint32_t *v)
 {
-	bool ok = take(s, v, sizeof(*v));
+	bool ok = read_bytes(s, v, sizeof(*v));
 
 	*v = ok ? le32toh(*v) : 0;
 	return ok;
 }
 
-static bool take64(struct mu_span *s, uint64_t *v)
+static bool read_u64(struct mu_span *s, uint64_t *v)
 {
-	bool ok = take(s, v, sizeof(*v));
+	bool ok = read_bytes(s, v, sizeof(*v));
 
 	*v = ok ? le64toh(*v) : 0;
 	return ok;
 }
 
 /* Reads a NUL-terminated string. */
-static bool take_text(struct mu_span *s, const char **text)
+static bool read_text(struct mu_span *s, const char **text)
 {
 	const char *nul = s->len ? memchr(s->data, 0, s->len) : NULL;
 
@@ -61,9 +61,9 @@ static bool take_text(struct mu_span *s, const char **text)
 	return true;
 }
 
-static int fail_malformed(struct mu_err *err, const char *what)
+static int fail_malformed(struct mu_err *err, const char *part)
 {
-	return mu_fail(err, MU_INVALID_ARGUMENT, "a stream's %s is malformed", what);
+	return mu_fail(err, MU_INVALID_ARGUMENT, "a stream's %s is malformed", part);
 }
 
 int stream_header_parse(struct stream_header *out, const char bytes[STREAM_HEADER],
@@ -74,10 +74,10 @@ int stream_header_parse(struct stream_header *out, const char bytes[STREAM_HEADE
 	uint64_t step;
 	struct stream_header h;
 
-	take(&s, start, sizeof(start));
-	take32(&s, &h.head_len);
-	take64(&s, &h.payload_len);
-	take64(&s, &step);
+	read_bytes(&s, start, sizeof(start));
+	read_u32(&s, &h.head_len);
+	read_u64(&s, &h.payload_len);
+	read_u64(&s, &step);
 	h.type = start[0];
 	h.flags = start[1];
 	h.step_id = (int64_t)step;
@@ -101,9 +101,9 @@ size_t stream_frame_begin(struct mu_buf *b, enum stream_type type, unsigned flag
 	size_t at = b->len;
 
 	mu_buf_put(b, start, sizeof(start));
-	put32(b, 0);
-	put64(b, 0);
-	put64(b, (uint64_t)step_id);
+	put_u32(b, 0);
+	put_u64(b, 0);
+	put_u64(b, (uint64_t)step_id);
 	return at;
 }
 
@@ -130,10 +130,10 @@ int stream_hello_parse(struct stream_hello *out, struct mu_span head, struct mu_
 	const char *task;
 	uint32_t version;
 
-	if (!take(&head, start, sizeof(start)) || memcmp(start, magic, sizeof(magic)) ||
-	    !take32(&head, &version) || !take(&head, h.key, sizeof(h.key)) ||
-	    !take64(&head, &h.sender_incarnation) || !take64(&head, &h.receiver_incarnation) ||
-	    !take_text(&head, &task) || head.len || strlen(task) > STREAM_MAX_TASK)
+	if (!read_bytes(&head, start, sizeof(start)) || memcmp(start, magic, sizeof(magic)) ||
+	    !read_u32(&head, &version) || !read_bytes(&head, h.key, sizeof(h.key)) ||
+	    !read_u64(&head, &h.sender_incarnation) || !read_u64(&head, &h.receiver_incarnation) ||
+	    !read_text(&head, &task) || head.len || strlen(task) > STREAM_MAX_TASK)
 		return fail_malformed(err, "HELLO");
 	if (version != STREAM_VERSION)
 		return mu_fail(err, MU_UNIMPLEMENTED, "stream version %u; this task supports %d",
@@ -149,10 +149,10 @@ void stream_hello_write(struct mu_buf *b, enum stream_type type, unsigned flags,
 	size_t at = stream_frame_begin(b, type, flags, 0);
 
 	mu_buf_put(b, magic, sizeof(magic));
-	put32(b, STREAM_VERSION);
+	put_u32(b, STREAM_VERSION);
 	mu_buf_put(b, h->key, sizeof(h->key));
-	put64(b, h->sender_incarnation);
-	put64(b, h->receiver_incarnation);
+	put_u64(b, h->sender_incarnation);
+	put_u64(b, h->receiver_incarnation);
 	mu_buf_put(b, h->task, strlen(h->task) + 1);
 	stream_frame_end(b, at, 0, NULL);
 }
@@ -161,8 +161,8 @@ int stream_run_parse(struct stream_run *out, struct mu_span head, struct mu_err 
 {
 	uint64_t request;
 
-	if (!take64(&head, &request) || !take_text(&head, &out->session) ||
-	    !take_text(&head, &out->graph) || head.len)
+	if (!read_u64(&head, &request) || !read_text(&head, &out->session) ||
+	    !read_text(&head, &out->graph) || head.len)
 		return fail_malformed(err, "RUN");
 	out->request_id = (int64_t)request;
 	return 0;
@@ -173,7 +173,7 @@ int stream_run_write(struct mu_buf *b, int64_t step_id, const struct stream_run 
 {
 	size_t at = stream_frame_begin(b, STREAM_RUN, 0, step_id);
 
-	put64(b, (uint64_t)m->request_id);
+	put_u64(b, (uint64_t)m->request_id);
 	mu_buf_put(b, m->session, strlen(m->session) + 1);
 	mu_buf_put(b, m->graph, strlen(m->graph) + 1);
 	return stream_frame_end(b, at, 0, err);
@@ -183,7 +183,7 @@ int stream_run_done_parse(struct mu_err *result, struct mu_span head, struct mu_
 {
 	uint32_t code;
 
-	if (!take32(&head, &code))
+	if (!read_u32(&head, &code))
 		return fail_malformed(err, "RUN_DONE");
 	result->code = code ? mu_code_from((long)code) : MU_OK;
 	snprintf(result->msg, sizeof(result->msg), "%.*s", (int)head.len,
@@ -195,7 +195,7 @@ void stream_run_done_write(struct mu_buf *b, int64_t step_id, const struct mu_er
 {
 	size_t at = stream_frame_begin(b, STREAM_RUN_DONE, 0, step_id);
 
-	put32(b, result ? result->code : 0);
+	put_u32(b, result ? result->code : 0);
 	if (result)
 		mu_buf_puts(b, result->msg);
 	stream_frame_end(b, at, 0, NULL); /* a message is short */
@@ -211,7 +211,7 @@ int stream_tensor_parse(struct stream_tensor *out, const struct stream_header *h
 	uint64_t dim;
 	int rc;
 
-	if (!take_text(&head, &t.key) || !take32(&head, &dtype) || !take32(&head, &rank) ||
+	if (!read_text(&head, &t.key) || !read_u32(&head, &dtype) || !read_u32(&head, &rank) ||
 	    rank > MU_MAX_RANK || head.len != rank * sizeof(dim) + handle_len)
 		return fail_malformed(err, "TENSOR");
 	t.shape = mu_shape_scalar();
@@ -224,15 +224,15 @@ int stream_tensor_parse(struct stream_tensor *out, const struct stream_header *h
 	t.dtype = (enum mu_dtype)dtype;
 	if (dtype >= MU_DT_COUNT || mu_dtype_size(t.dtype) == 0)
 		return fail_malformed(err, "TENSOR's type");
-	for (; rank && take64(&head, &dim); rank--)
+	for (; rank && read_u64(&head, &dim); rank--)
 		if ((rc = mu_shape_push(&t.shape, (int64_t)dim, err)))
 			return rc;
 	if ((uint64_t)t.shape.count > mu_tensor_limit / mu_dtype_size(t.dtype) ||
 	    (t.shared ? 0 : (uint64_t)t.shape.count * mu_dtype_size(t.dtype)) != h->payload_len)
 		return fail_malformed(err, "TENSOR's length");
 	if (t.shared) {
-		take64(&head, &t.handle.id);
-		take64(&head, &t.handle.offset);
+		read_u64(&head, &t.handle.id);
+		read_u64(&head, &t.handle.offset);
 	}
 	*out = t;
 	return 0;
@@ -242,10 +242,10 @@ static void put_tensor_head(struct mu_buf *b, const char *key, enum mu_dtype dty
 			    const struct mu_shape *shape)
 {
 	mu_buf_put(b, key, strlen(key) + 1);
-	put32(b, (uint32_t)dtype);
-	put32(b, (uint32_t)shape->rank);
+	put_u32(b, (uint32_t)dtype);
+	put_u32(b, (uint32_t)shape->rank);
 	for (int i = 0; i < shape->rank; i++)
-		put64(b, (uint64_t)shape->dim[i]);
+		put_u64(b, (uint64_t)shape->dim[i]);
 }
 
 int stream_tensor_write(struct mu_buf *b, int64_t step_id, const char *key,
@@ -282,8 +282,8 @@ int stream_shared_write(struct mu_buf *b, int64_t step_id, const char *key,
 	size_t at = stream_frame_begin(b, STREAM_TENSOR, STREAM_SHARED, step_id);
 
 	put_tensor_head(b, key, t->dtype, &t->shape);
-	put64(b, handle->id);
-	put64(b, handle->offset);
+	put_u64(b, handle->id);
+	put_u64(b, handle->offset);
 	return stream_frame_end(b, at, 0, err);
 }
 
@@ -295,7 +295,7 @@ void stream_return_write(struct mu_buf *b, struct mu_span ids)
 	stream_frame_end(b, at, 0, NULL); /* the sender limits the length */
 }
 
-/* ---- the offer ---- */
+/* ---- offer ---- */
 
 static bool read_offer(struct stream_offer *o, struct mu_span bytes)
 {

@@ -13,7 +13,7 @@ enum {
 	STREAM_MAX_HEAD = 32 << 10,
 	STREAM_KEY = 16,
 	STREAM_MAX_TASK = 200,
-	STREAM_OFFER_FIELD = 1000, /* of GetStatusResponse; TensorFlow skips it */
+	STREAM_OFFER_FIELD = 1000, /* field of GetStatusResponse; TensorFlow skips it */
 };
 enum stream_type {
 	STREAM_HELLO = 1,   /* the first frame, from the side that connects */
@@ -23,7 +23,7 @@ enum stream_type {
 	STREAM_CANCEL = 5,
 	STREAM_CLEANUP = 6,
 	STREAM_TENSOR = 7,
-	STREAM_RETURN = 8, /* ids of exported tensors that are not used any more */
+	STREAM_RETURN = 8, /* ids of unused exported tensors */
 };
 enum stream_flag {
 	STREAM_DEAD = 1,   /* TENSOR: a dead value */
@@ -93,8 +93,8 @@ void stream_return_write(struct mu_buf *b, struct mu_span ids);
 
 struct stream_offer {
 	unsigned version;
-	int port; /* of TCP; 0: none */
-	char local[64];
+	int port;       /* TCP; 0: none */
+	char local[64]; /* name of the abstract Unix socket; "": none */
 	char key[STREAM_KEY];
 	uint64_t incarnation;
 };

@@ -118,7 +118,7 @@ static void queued_tensor__has_a_remote_reference_until_its_frame_is_freed(void 
 	MU_AUTO_BUF head = {0};
 	struct mu_err err;
 
-	p.conn->wants_out = true; /* as while the socket is full */
+	p.conn->polls_out = true; /* as while the socket is full */
 	mu_buf_puts(&head, "head");
 	assert_ok(stream_conn_send(p.conn, &head, &sent, mu_tensor_bytes(&t), &err), &err);
 	assert_true(mu_tensor_has_remote_refs(&t));
@@ -161,10 +161,10 @@ static void delayed_frame__when_its_tensor_changes__has_the_value_of_the_send(vo
 
 	mu_buf_put(&frame, &head, sizeof head);
 	p.conn->owner = &owner;
-	p.conn->wants_out = true; /* as while the socket is full */
+	p.conn->polls_out = true; /* as while the socket is full */
 	assert_ok(stream_conn_send(p.conn, &frame, &sent, 2 * sizeof(float), &err), &err);
 	MU_DATA(float, &t)[0] = 7;
-	p.conn->wants_out = false;
+	p.conn->polls_out = false;
 	stream_conn_flush(p.conn);
 	assert_int_equal(read(p.other, got, sizeof got), sizeof got);
 	assert_true(got[0] == 1 && got[1] == 5 && got[2] == 6);
