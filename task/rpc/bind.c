@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listening addresses.
  *
- * gRPC does not report why it cannot listen.  Therefore this file tries the same bind first, so
+ * gRPC does not report the reason of a failure.  Therefore this file tries the same bind first, so
  * that the error names the port and the reason. */
 #include "task/rpc/bind.h"
 
@@ -17,7 +17,7 @@
 #include "lib/base/mem.h"
 
 /* The port in "host:port" must be a number without trailing characters. */
-static bool well_formed(const char *address)
+static bool is_well_formed(const char *address)
 {
 	const char *colon = strrchr(address, ':');
 
@@ -33,7 +33,7 @@ static int check_unix(const char *path, struct mu_err *err)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	struct stat st;
-	bool taken;
+	bool is_in_use;
 	int fd;
 
 	if (strlen(path) >= sizeof(a.sun_path))
@@ -46,11 +46,11 @@ static int check_unix(const char *path, struct mu_err *err)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return mu_fail_errno(err, errno, "cannot listen on unix:%s", path);
-	taken = lstat(path, &st) == 0 &&
-		(!S_ISSOCK(st.st_mode) || !connect(fd, (const struct sockaddr *)&a, sizeof(a)) ||
-		 errno != ECONNREFUSED);
+	is_in_use = lstat(path, &st) == 0 &&
+		    (!S_ISSOCK(st.st_mode) ||
+		     !connect(fd, (const struct sockaddr *)&a, sizeof(a)) || errno != ECONNREFUSED);
 	close(fd);
-	return taken ? mu_fail_errno(err, EADDRINUSE, "cannot listen on unix:%s", path) : 0;
+	return is_in_use ? mu_fail_errno(err, EADDRINUSE, "cannot listen on unix:%s", path) : 0;
 }
 
 static int explain_errno(const char *address, const char *host, int e, struct mu_err *err)
@@ -86,24 +86,24 @@ static int check_tcp(const char *address, struct mu_err *err)
 	const char *colon = strrchr(address, ':');
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
 	MU_AUTO_FREE char *host = NULL;
-	int e = 0, first = 0, usable = 0, bad;
+	int e = 0, first_errno = 0, n_usable = 0, gai_rc;
 
 	host = address[0] == '[' && colon[-1] == ']'
 		   ? mu_xstrndup(address + 1, (size_t)(colon - address - 2))
 		   : mu_xstrndup(address, (size_t)(colon - address));
-	bad = getaddrinfo(host, colon + 1, &hints, &list);
-	if (bad)
+	gai_rc = getaddrinfo(host, colon + 1, &hints, &list);
+	if (gai_rc)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "cannot listen on %s: %s: %s", address,
-			       host, gai_strerror(bad));
+			       host, gai_strerror(gai_rc));
 	for (struct addrinfo *ai = list; ai && e != EADDRINUSE; ai = ai->ai_next) {
 		e = try_bind(ai);
-		usable += e == 0;
-		first = first ? first : e;
+		n_usable += e == 0;
+		first_errno = first_errno ? first_errno : e;
 	}
 	freeaddrinfo(list);
-	if (e != EADDRINUSE && usable)
+	if (e != EADDRINUSE && n_usable)
 		return 0;
-	return explain_errno(address, host, e == EADDRINUSE ? e : first, err);
+	return explain_errno(address, host, e == EADDRINUSE ? e : first_errno, err);
 }
 
 int bind_listen(grpc_server *server, const char *address, grpc_server_credentials *creds, int *port,
@@ -112,7 +112,7 @@ int bind_listen(grpc_server *server, const char *address, grpc_server_credential
 	bool local = !strncmp(address, "unix:", 5);
 	int bound_port, rc;
 
-	if (!well_formed(address))
+	if (!is_well_formed(address))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "'%s' is not a listen address: expected host:port or unix:path",
 			       address);

@@ -7,7 +7,7 @@
 
 #include "lib/base/err.h"
 
-/* "host:port" or "unix:path"; *port gets the real port, 0 for a unix socket.  Borrows creds. */
+/* "host:port" or "unix:path"; *port gets the bound port, 0 for a unix socket.  Borrows creds. */
 int bind_listen(grpc_server *server, const char *address, grpc_server_credentials *creds, int *port,
 		struct mu_err *err);
 

@@ -2,7 +2,7 @@
 /* Calls on the server: references, replies and cancellation.
  *
  * Cancellation and reply exclude each other: the `state` of a call changes OPEN -> CANCELLING ->
- * OPEN, or OPEN -> ANSWERED, under the server's lock.  A reply from another thread waits while the
+ * OPEN, or OPEN -> REPLIED, under the server's lock.  A reply from another thread waits while the
  * state is CANCELLING. */
 #include "task/rpc/call.h"
 
@@ -11,13 +11,13 @@
 void rpc_call_unref(struct rpc_call *c)
 {
 	struct rpc_server *s = c->server;
-	bool counted = c->counted;
+	bool is_counted = c->is_counted;
 
 	if (atomic_fetch_sub(&c->refs, 1) != 1)
 		return;
 	bytes_fini(&c->request);
 	c->ops->free(c);
-	if (!counted)
+	if (!is_counted)
 		return;
 	pthread_mutex_lock(&s->lock);
 	if (--s->calls == 0)
@@ -58,14 +58,14 @@ void rpc_call_on_disconnect(struct rpc_call *c)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void call_answer(struct rpc_call *c, const struct rpc_message *m, const struct mu_err *err)
+static void call_reply(struct rpc_call *c, const struct rpc_message *m, const struct mu_err *err)
 {
 	struct rpc_server *s = c->server;
 
 	pthread_mutex_lock(&s->lock);
 	while (c->state == RPC_CANCELLING && !pthread_equal(c->canceller, pthread_self()))
 		pthread_cond_wait(&s->changed, &s->lock);
-	c->state = RPC_ANSWERED;
+	c->state = RPC_REPLIED;
 	c->on_cancel = NULL;
 	pthread_mutex_unlock(&s->lock);
 	c->ops->send(c, m, err);
@@ -76,12 +76,12 @@ void rpc_reply(struct rpc_call *c, const struct rpc_message *m)
 {
 	static const struct rpc_message empty;
 
-	call_answer(c, m ? m : &empty, NULL);
+	call_reply(c, m ? m : &empty, NULL);
 }
 
 void rpc_reply_error(struct rpc_call *c, const struct mu_err *err)
 {
-	call_answer(c, NULL, err);
+	call_reply(c, NULL, err);
 }
 
 struct rpc_bytes *rpc_request(struct rpc_call *c)
@@ -113,10 +113,10 @@ bool rpc_call_enter(struct rpc_call *c)
 	struct rpc_server *s = c->server;
 
 	pthread_mutex_lock(&s->lock);
-	c->counted = !s->stopping;
-	s->calls += c->counted;
+	c->is_counted = !s->stopping;
+	s->calls += c->is_counted;
 	pthread_mutex_unlock(&s->lock);
-	return c->counted;
+	return c->is_counted;
 }
 
 static void respond_with(struct rpc_call *c, rpc_responder *fn)

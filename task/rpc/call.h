@@ -21,7 +21,7 @@ struct rpc_server {
 	struct listener *listener;
 	pthread_mutex_t lock; /* guards the members below; no other lock is taken under it */
 	pthread_cond_t changed;
-	unsigned calls; /* not freed yet */
+	unsigned calls; /* calls that are not freed yet */
 	bool stopping;
 };
 
@@ -38,11 +38,11 @@ struct rpc_call {
 	struct rpc_server *server;
 	const struct rpc_method *method;
 	struct rpc_bytes request;
-	bool counted; /* in the server's `calls` */
+	bool is_counted; /* in the server's `calls` */
 	/* Guarded by the server's lock. */
-	enum { RPC_OPEN, RPC_CANCELLING, RPC_ANSWERED } state;
-	bool cancelled; /* or the caller has disconnected */
-	pthread_t canceller;
+	enum { RPC_OPEN, RPC_CANCELLING, RPC_REPLIED } state;
+	bool cancelled;      /* the caller has cancelled or disconnected */
+	pthread_t canceller; /* the thread that runs on_cancel */
 	void (*on_cancel)(void *arg);
 	void *on_cancel_arg;
 };
@@ -51,7 +51,7 @@ const struct rpc_method *rpc_find_method(const struct rpc_server *s, const char 
 /* Counts the call on its server; false if the server is stopping. */
 bool rpc_call_enter(struct rpc_call *c);
 void rpc_call_handle(struct rpc_call *c);        /* runs the handler; takes one reference */
-void rpc_call_on_disconnect(struct rpc_call *c); /* or the caller has disconnected */
+void rpc_call_on_disconnect(struct rpc_call *c); /* the caller has cancelled or disconnected */
 void rpc_call_unref(struct rpc_call *c);
 
 #endif

@@ -2,9 +2,9 @@
 /* Unary calls by the gRPC C core library.  One batch does everything (metadata, request,
  * half-close, reply, status), so an attempt is one completion.
  *
- * Ownership: the completion queue owns a call from rpc_start until it ends.  The channel's list has
- * it for that time; rpc_out_cancel finds it there.  done runs after the call has left the list, and
- * rpc_channel_close returns when no done runs any more.
+ * Ownership: the completion queue owns a call from rpc_start until it ends.  For that time the call
+ * is in the channel's list, where rpc_out_cancel finds it.  done runs after the call is removed
+ * from the list, and rpc_channel_close returns when no done is running.
  *
  * A call that waits for the connection is a series of attempts, because gRPC's own wait-for-ready
  * does not report why there is no connection.  An attempt without a connection has sent nothing, so
@@ -33,7 +33,7 @@ enum {
 };
 
 struct out_call {
-	struct core_tag tag; /* of the attempt, or of the pause before the next one */
+	struct core_tag tag; /* tag of the attempt, or of the pause before the next one */
 	uint64_t id;
 	struct rpc_channel *ch;
 	rpc_done done;
@@ -41,8 +41,8 @@ struct out_call {
 	grpc_slice method;
 	grpc_byte_buffer *request;
 	gpr_timespec deadline;
-	bool waits;            /* wait-for-ready */
-	int64_t wait_until_ms; /* when the call stops waiting; 0: at its deadline */
+	bool waits_for_ready;  /* wait-for-ready */
+	int64_t wait_until_ms; /* end of the wait for a connection; 0: the deadline */
 	bool cancelled;
 	struct out_call *prev, *next;
 	/* the current attempt; call is NULL between two attempts */
@@ -64,7 +64,7 @@ struct rpc_channel {
 	uint64_t last_id;
 	bool closing;
 	int64_t reset_ms;  /* time of the last reset of gRPC's back-off */
-	struct mu_err why; /* of the last failed attempt to connect; MU_OK after a success */
+	struct mu_err why; /* error of the last failed attempt to connect; MU_OK after a success */
 };
 
 /* ---- open and close ---- */
@@ -128,8 +128,8 @@ int rpc_channel_open_tls(const char *target, struct rpc_tls *tls, struct rpc_cha
 	return 0;
 }
 
-/* With the lock held. */
-static void cancel(struct out_call *c)
+/* Called with the lock held. */
+static void cancel_call(struct out_call *c)
 {
 	c->cancelled = true;
 	if (c->call)
@@ -143,7 +143,7 @@ void rpc_channel_close(struct rpc_channel *ch)
 	pthread_mutex_lock(&ch->lock);
 	ch->closing = true;
 	for (struct out_call *c = ch->calls; c; c = c->next)
-		cancel(c);
+		cancel_call(c);
 	while (ch->busy > 0)
 		pthread_cond_wait(&ch->idle, &ch->lock);
 	pthread_mutex_unlock(&ch->lock);
@@ -157,15 +157,15 @@ void rpc_channel_close(struct rpc_channel *ch)
 
 bool rpc_channel_is_disconnected(struct rpc_channel *ch, struct mu_err *why)
 {
-	bool away;
+	bool is_disconnected;
 
 	pthread_mutex_lock(&ch->lock);
-	away = ch->why.code &&
-	       grpc_channel_check_connectivity_state(ch->channel, 0) != GRPC_CHANNEL_READY;
-	if (away)
+	is_disconnected = ch->why.code && grpc_channel_check_connectivity_state(ch->channel, 0) !=
+					      GRPC_CHANNEL_READY;
+	if (is_disconnected)
 		*why = ch->why;
 	pthread_mutex_unlock(&ch->lock);
-	return away;
+	return is_disconnected;
 }
 
 /* ---- calls ---- */
@@ -189,7 +189,7 @@ static void free_attempt(struct out_call *c)
 	c->call = NULL;
 }
 
-/* Takes c, which has left the list. */
+/* Frees c, which is not in the list any more. */
 static void end_call(struct out_call *c)
 {
 	struct rpc_channel *ch = c->ch;
@@ -203,24 +203,26 @@ static void end_call(struct out_call *c)
 	pthread_mutex_unlock(&ch->lock);
 }
 
-/* Extracts the reason from gRPC's text of a failed connection; false if the cause is another. */
+/* Extracts the reason from gRPC's text of a failed connection; false for other texts. */
 static bool connect_error(const struct rpc_channel *ch, struct mu_span text, struct mu_err *err)
 {
-	static const char *const leads[] = {"failed to connect to all addresses; last error: ",
-					    "Failed to connect to remote host: "};
+	static const char *const prefixes[] = {"failed to connect to all addresses; last error: ",
+					       "Failed to connect to remote host: "};
 	MU_AUTO_FREE char *copy = mu_xstrndup(text.data, text.len);
 	const char *reason = copy, *at;
 
-	if (strncmp(copy, leads[0], strlen(leads[0])) && strncmp(copy, "DNS resolution failed", 21))
+	if (strncmp(copy, prefixes[0], strlen(prefixes[0])) &&
+	    strncmp(copy, "DNS resolution failed", 21))
 		return false;
-	for (unsigned i = 0; i < MU_COUNT(leads); i++)
-		if ((at = strstr(reason, leads[i])))
-			reason = at + strlen(leads[i]);
+	for (unsigned i = 0; i < MU_COUNT(prefixes); i++)
+		if ((at = strstr(reason, prefixes[i])))
+			reason = at + strlen(prefixes[i]);
 	mu_fail(err, MU_UNAVAILABLE, "cannot connect to %s: %s", ch->target, reason);
 	return true;
 }
 
-/* Fills the error of an attempt.  Returns true if there was no connection.  The lock is held. */
+/* Fills the error of an attempt.  Returns true if there was no connection.  Called with the lock
+ * held. */
 static bool attempt_error(struct out_call *c, struct mu_err *err)
 {
 	struct rpc_channel *ch = c->ch;
@@ -242,16 +244,16 @@ static bool attempt_error(struct out_call *c, struct mu_err *err)
 
 static void on_retry_timer(struct core_tag *tag, bool ok);
 
-/* Schedules another attempt unless the call's deadline has passed.  The lock is held. */
+/* Schedules another attempt unless the call's deadline has passed.  Called with the lock held. */
 static bool schedule_retry(struct out_call *c, struct mu_err *err)
 {
-	int64_t now = mu_clock_ms(), pause = RETRY_INTERVAL_MS;
+	int64_t now = mu_clock_ms(), pause_ms = RETRY_INTERVAL_MS;
 
-	if (!c->waits || c->cancelled)
+	if (!c->waits_for_ready || c->cancelled)
 		return false;
-	if (c->wait_until_ms && c->wait_until_ms - now < pause)
-		pause = c->wait_until_ms - now;
-	if (pause <= 0) {
+	if (c->wait_until_ms && c->wait_until_ms - now < pause_ms)
+		pause_ms = c->wait_until_ms - now;
+	if (pause_ms <= 0) {
 		mu_wrap(err, "no connection to the peer within %d s", SHORT_WAIT_MS / 1000);
 		return false;
 	}
@@ -260,7 +262,7 @@ static bool schedule_retry(struct out_call *c, struct mu_err *err)
 	grpc_channel_watch_connectivity_state(
 	    c->ch->channel, GRPC_CHANNEL_TRANSIENT_FAILURE,
 	    gpr_time_min(c->deadline, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-						   gpr_time_from_millis(pause, GPR_TIMESPAN))),
+						   gpr_time_from_millis(pause_ms, GPR_TIMESPAN))),
 	    c->ch->queue, &c->tag);
 	return true;
 }
@@ -279,27 +281,28 @@ static void on_attempt_ended(struct core_tag *tag, bool ok)
 {
 	struct out_call *c = MU_CONTAINER(tag, struct out_call, tag);
 	struct rpc_channel *ch = c->ch;
-	bool good = c->status == GRPC_STATUS_OK && c->reply;
+	bool is_ok = c->status == GRPC_STATUS_OK && c->reply;
 	struct mu_err err;
-	bool later = false;
+	bool will_retry = false;
 
 	pthread_mutex_lock(&ch->lock);
 	if (c->status != GRPC_STATUS_OK)
-		later = attempt_error(c, &err) && schedule_retry(c, &err);
+		will_retry = attempt_error(c, &err) && schedule_retry(c, &err);
 	else
 		ch->why.code = MU_OK;
 	free_attempt(c);
-	if (!later)
+	if (!will_retry)
 		unlink_call(c);
 	pthread_mutex_unlock(&ch->lock);
-	if (later)
+	if (will_retry)
 		return;
 	if (c->status == GRPC_STATUS_OK && !c->reply)
 		mu_fail(&err, MU_INTERNAL, "the peer replied without a message");
-	channel_deliver(c, good ? NULL : &err);
+	channel_deliver(c, is_ok ? NULL : &err);
 }
 
-/* Resets gRPC's back-off, which may delay name resolution by two minutes.  The lock is held. */
+/* Resets gRPC's back-off, which may delay name resolution by two minutes.  Called with the lock
+ * held. */
 static void reconnect(struct rpc_channel *ch)
 {
 	int64_t now = mu_clock_ms();
@@ -310,7 +313,7 @@ static void reconnect(struct rpc_channel *ch)
 	grpc_channel_reset_connect_backoff(ch->channel);
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static grpc_call_error start_attempt(struct out_call *c)
 {
 	grpc_byte_buffer *message = grpc_byte_buffer_copy(c->request); /* sending empties it */
@@ -342,7 +345,7 @@ static grpc_call_error start_attempt(struct out_call *c)
 	return rc;
 }
 
-/* The pause before the next attempt is over. */
+/* Starts the next attempt after the pause. */
 static void on_retry_timer(struct core_tag *tag, bool ok)
 {
 	struct out_call *c = MU_CONTAINER(tag, struct out_call, tag);
@@ -380,7 +383,7 @@ uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_
 			    ? gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
 					   gpr_time_from_millis(timeout_ms, GPR_TIMESPAN))
 			    : gpr_inf_future(GPR_CLOCK_MONOTONIC),
-	    .waits = flags & (RPC_WAIT_FOR_READY | RPC_WAIT_SHORT),
+	    .waits_for_ready = flags & (RPC_WAIT_FOR_READY | RPC_WAIT_SHORT),
 	    .wait_until_ms = flags & RPC_WAIT_SHORT ? mu_clock_ms() + SHORT_WAIT_MS : 0};
 	pthread_mutex_lock(&ch->lock);
 	id = c->id = ++ch->last_id;
@@ -407,7 +410,7 @@ void rpc_out_cancel(struct rpc_channel *ch, uint64_t call)
 	pthread_mutex_lock(&ch->lock);
 	for (struct out_call *c = ch->calls; c; c = c->next)
 		if (c->id == call) {
-			cancel(c);
+			cancel_call(c);
 			break;
 		}
 	pthread_mutex_unlock(&ch->lock);

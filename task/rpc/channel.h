@@ -20,13 +20,13 @@ struct rpc_channel;
 struct rpc_bytes;
 struct mu_span rpc_bytes_flat(struct rpc_bytes *b);
 
-/* A message to send: a head, which is copied, an optional tensor payload, whose buffer is
- * referenced until it is sent, and the parts of `next`. */
+/* A message to send: a head, an optional tensor payload, and the parts of `next`.  The head is
+ * copied.  The payload's buffer is referenced until it is sent. */
 struct rpc_message {
 	struct mu_span head;
 	const struct mu_tensor *payload; /* NULL: none; below 1 KiB a copy in the head is cheaper */
 	size_t payload_len;
-	const struct rpc_message *next; /* NULL: the end */
+	const struct rpc_message *next; /* NULL: none */
 };
 
 /* target: "host:port", "grpc://host:port" or "unix:path".  Does not connect yet. */
@@ -65,7 +65,7 @@ struct rpc_wait_callback {
 	void *arg;
 	int64_t next_ms;
 };
-/* rpc_call with such a callback. */
+/* As rpc_call, with a callback. */
 int rpc_call_with_callback(struct rpc_channel *ch, const char *method,
 			   const struct rpc_message *request, long timeout_ms, unsigned flags,
 			   const struct rpc_wait_callback *callback, struct mu_buf *reply,

@@ -35,7 +35,7 @@ static void on_reply(void *arg, const struct mu_err *err, struct rpc_bytes *repl
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* Waits until the call has ended or the time is until_ms.  The lock is held. */
+/* Waits until the call has ended or until_ms.  Called with the lock held. */
 static void wait_until_ended(struct waiter *w, int64_t until_ms)
 {
 	while (!w->ended && mu_clock_ms() < until_ms)
@@ -43,13 +43,13 @@ static void wait_until_ended(struct waiter *w, int64_t until_ms)
 }
 
 /* Waits and runs the callback, with the lock released because it may block. */
-static void wait_with_callback(struct waiter *w, const struct rpc_wait_callback *m)
+static void wait_with_callback(struct waiter *w, const struct rpc_wait_callback *callback)
 {
-	int64_t next_ms = m->next_ms;
+	int64_t next_ms = callback->next_ms;
 
 	for (wait_until_ended(w, next_ms); !w->ended; wait_until_ended(w, next_ms)) {
 		pthread_mutex_unlock(&w->lock);
-		next_ms = m->fn(m->arg);
+		next_ms = callback->fn(callback->arg);
 		pthread_mutex_lock(&w->lock);
 	}
 }

@@ -15,7 +15,7 @@
 enum { MIN_THREADS = 2, MAX_THREADS = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the static variables below */
-static unsigned users, n_threads;
+static unsigned n_users, n_threads;
 static grpc_completion_queue *queue;
 static pthread_t threads[MAX_THREADS];
 static _Thread_local bool on_queue_thread;
@@ -50,7 +50,7 @@ static void *core_thread(void *arg)
 	}
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static void stop_queue(void)
 {
 	grpc_completion_queue_shutdown(queue);
@@ -67,14 +67,15 @@ static void start_queue(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned want = cores < MIN_THREADS   ? MIN_THREADS
-			: cores > MAX_THREADS ? MAX_THREADS
-					      : (unsigned)cores;
+	unsigned n_wanted = cores < MIN_THREADS   ? MIN_THREADS
+			    : cores > MAX_THREADS ? MAX_THREADS
+						  : (unsigned)cores;
 
 	pthread_once(&once, set_log);
 	grpc_init();
 	queue = grpc_completion_queue_create_for_next(NULL);
-	while (n_threads < want && !pthread_create(&threads[n_threads], NULL, core_thread, queue))
+	while (n_threads < n_wanted &&
+	       !pthread_create(&threads[n_threads], NULL, core_thread, queue))
 		n_threads++;
 	if (n_threads == 0) {
 		stop_queue();
@@ -87,9 +88,9 @@ grpc_completion_queue *core_queue_ref(struct mu_err *err)
 	grpc_completion_queue *q;
 
 	pthread_mutex_lock(&lock);
-	if (users == 0)
+	if (n_users == 0)
 		start_queue();
-	users += queue != NULL;
+	n_users += queue != NULL;
 	q = queue;
 	pthread_mutex_unlock(&lock);
 	if (!q)
@@ -100,7 +101,7 @@ grpc_completion_queue *core_queue_ref(struct mu_err *err)
 void core_queue_unref(void)
 {
 	pthread_mutex_lock(&lock);
-	if (--users == 0)
+	if (--n_users == 0)
 		stop_queue();
 	pthread_mutex_unlock(&lock);
 }

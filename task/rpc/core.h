@@ -11,7 +11,7 @@
 
 enum {
 	CORE_MAX_ERROR_TEXT = 2048, /* bytes of a status text; clients limit metadata to 8 KiB */
-	CORE_READ_CHUNK = 4 << 20,  /* the most bytes of one read from a socket */
+	CORE_READ_CHUNK = 4 << 20,  /* max bytes of one read from a socket */
 	CORE_STREAM_WINDOW = 4 << 20,
 };
 
@@ -26,7 +26,7 @@ enum {
 struct core_tag {
 	void (*complete)(struct core_tag *tag, bool ok);
 };
-grpc_completion_queue *core_queue_ref(struct mu_err *err); /* NULL with err: no thread */
+grpc_completion_queue *core_queue_ref(struct mu_err *err); /* NULL with err: no thread started */
 void core_queue_unref(void);                               /* not from one of its threads */
 bool core_is_queue_thread(void);
 

@@ -12,10 +12,10 @@
  * that arrives in many pieces is copied once for each piece (CVE-2023-33953).  No option limits
  * either: a resource quota is enforced only while the connection has no pending data.
  *
- * recvmsg follows the frames of each accepted HTTP/2 connection.  When a block exceeds
+ * recvmsg parses the frames of each accepted HTTP/2 connection.  When a block exceeds
  * MAX_BLOCK, it reports ECONNRESET and gRPC closes the connection.  It does the same when a client
  * sends MAX_BEFORE_ACK without acknowledging SETTINGS, because gRPC enforces its limits on streams
- * and header fields only after that.  TLS connections are not followed: their clients have
+ * and header fields only after that.  TLS connections are not checked: their clients have
  * presented a certificate of the job.
  *
  * gRPC reads a connection from one thread at a time, so its record needs no lock.  The socket
@@ -44,7 +44,7 @@ enum { PREFACE_LEN = 24, MAX_FDS = 1 << 16 };
 enum { MAX_BLOCK = 64 << 10, MAX_BEFORE_ACK = 256 << 10 };
 
 struct connection {
-	uint64_t cookie; /* 0: not followed */
+	uint64_t cookie; /* 0: not checked */
 	struct frame_guard guard;
 };
 
@@ -75,7 +75,7 @@ static void guard_watch(int fd)
 	atomic_store(&connections[fd], c);
 }
 
-static void *connect_later(void *arg)
+static void *accept_retry_thread(void *arg)
 {
 	static const struct timespec pause = {0, ACCEPT_BACKOFF_MS * 1000000L};
 	int listener = (int)(intptr_t)arg, fd = -1;
@@ -93,13 +93,13 @@ static void *connect_later(void *arg)
 	return NULL;
 }
 
-static void accept_later(int listener)
+static void schedule_accept(int listener)
 {
 	pthread_t thread;
 
 	if (listener >= MAX_FDS || atomic_exchange(&accept_pending[listener], true))
 		return;
-	if (pthread_create(&thread, NULL, connect_later, (void *)(intptr_t)listener))
+	if (pthread_create(&thread, NULL, accept_retry_thread, (void *)(intptr_t)listener))
 		atomic_store(&accept_pending[listener], false);
 	else
 		pthread_detach(thread);
@@ -115,7 +115,7 @@ __attribute__((visibility("default"))) int accept4(int fd, struct sockaddr *addr
 	if (got >= 0) {
 		guard_watch(got);
 	} else if (mu_accept_backoff(errno, "rpc")) {
-		accept_later(fd);
+		schedule_accept(fd);
 		errno = EAGAIN;
 	}
 	return got;
@@ -124,7 +124,7 @@ __attribute__((visibility("default"))) int accept4(int fd, struct sockaddr *addr
 static bool begin_frame(struct frame_guard *g)
 {
 	unsigned type = g->head[3], flags = g->head[4];
-	bool fits = true;
+	bool is_within_limit = true;
 
 	g->n_head = 0;
 	g->skip = (size_t)g->head[0] << 16 | (size_t)g->head[1] << 8 | g->head[2];
@@ -132,11 +132,11 @@ static bool begin_frame(struct frame_guard *g)
 		g->acknowledged = true;
 	if (type == HEADERS || type == CONTINUATION) {
 		g->block += sizeof(g->head) + g->skip;
-		fits = g->block <= MAX_BLOCK;
+		is_within_limit = g->block <= MAX_BLOCK;
 		if (flags & END_HEADERS)
 			g->block = 0;
 	}
-	return fits;
+	return is_within_limit;
 }
 
 const char *frame_guard_follow(struct frame_guard *g, const unsigned char *p, size_t n)
@@ -150,27 +150,27 @@ const char *frame_guard_follow(struct frame_guard *g, const unsigned char *p, si
 		return NULL;
 	g->before_ack += g->acknowledged ? 0 : n;
 	while (n > 0) {
-		size_t take = g->skip ? g->skip : sizeof(g->head) - g->n_head;
+		size_t n_used = g->skip ? g->skip : sizeof(g->head) - g->n_head;
 
-		if (take > n)
-			take = n;
+		if (n_used > n)
+			n_used = n;
 		if (g->skip) {
-			g->skip -= take;
+			g->skip -= n_used;
 		} else {
-			memcpy(g->head + g->n_head, p, take);
-			g->n_head += (unsigned)take;
+			memcpy(g->head + g->n_head, p, n_used);
+			g->n_head += (unsigned)n_used;
 			if (g->n_head == sizeof(g->head) && !begin_frame(g))
 				return "its header block exceeds 64 KiB";
 		}
-		p += take;
-		n -= take;
+		p += n_used;
+		n -= n_used;
 	}
 	return !g->acknowledged && g->before_ack > MAX_BEFORE_ACK
 		   ? "it sent 256 KiB without acknowledging SETTINGS"
 		   : NULL;
 }
 
-static void warn_rejected(int fd, const char *bad)
+static void warn_rejected(int fd, const char *violation)
 {
 	static _Atomic int64_t next_ms;
 	char host[64] = "a unix socket", port[16] = "";
@@ -182,33 +182,33 @@ static void warn_rejected(int fd, const char *bad)
 	if (!getpeername(fd, (struct sockaddr *)&peer, &len) && peer.ss_family != AF_UNIX)
 		(void)!getnameinfo((struct sockaddr *)&peer, len, host, sizeof(host), port,
 				   sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
-	mu_warn("rpc", "closing the connection from %s %s: %s", host, port, bad);
+	mu_warn("rpc", "closing the connection from %s %s: %s", host, port, violation);
 }
 
 __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 {
 	ssize_t got = syscall(SYS_recvmsg, fd, m, flags), left = got;
-	bool received = got > 0 && !flags && fd < MAX_FDS;
-	struct connection *c = received ? atomic_load(&connections[fd]) : NULL;
-	const char *bad = NULL;
+	bool is_checked = got > 0 && !flags && fd < MAX_FDS;
+	struct connection *c = is_checked ? atomic_load(&connections[fd]) : NULL;
+	const char *violation = NULL;
 
 	if (!c)
 		return got;
 	mu_tsan_acquire(c);
 	if (c->guard.ignored || !c->cookie || cookie_of(fd) != c->cookie)
 		left = 0;
-	for (size_t i = 0; left > 0 && !bad && i < m->msg_iovlen; i++) {
+	for (size_t i = 0; left > 0 && !violation && i < m->msg_iovlen; i++) {
 		size_t n = m->msg_iov[i].iov_len;
 
 		n = n < (size_t)left ? n : (size_t)left;
 		left -= (ssize_t)n;
-		bad = frame_guard_follow(&c->guard, m->msg_iov[i].iov_base, n);
+		violation = frame_guard_follow(&c->guard, m->msg_iov[i].iov_base, n);
 	}
-	c->cookie = bad ? 0 : c->cookie;
+	c->cookie = violation ? 0 : c->cookie;
 	mu_tsan_release(c);
-	if (!bad)
+	if (!violation)
 		return got;
-	warn_rejected(fd, bad);
+	warn_rejected(fd, violation);
 	errno = ECONNRESET;
 	return -1;
 }

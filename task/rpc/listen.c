@@ -4,9 +4,9 @@
  * Methods are registered, so that gRPC delivers a call together with its request in one event.  One
  * request is posted for each method, and one for all unregistered methods, which get UNIMPLEMENTED.
  * When a posted request is matched, the next one is posted before anything else.  References to a
- * call: one of the posted request, which passes to the handler; one of the RECV_CLOSE batch; one of
+ * call: one of the posted request, which becomes the handler's; one of the RECV_CLOSE batch; one of
  * the reply batch.  A batch that starts after the completion queue's shutdown aborts the process.
- * Therefore a listener holds the queue, and is freed only when no call is left. */
+ * Therefore a listener has a reference to the queue, and is freed only when no call is left. */
 #include "task/rpc/listen.h"
 
 #include <grpc/byte_buffer.h>
@@ -26,7 +26,7 @@
 enum {
 	MAX_STREAMS = 16384, /* concurrent calls of one connection */
 	HANDSHAKE_MS = 20000,
-	/* detects callers whose machine has failed, so that their calls end */
+	/* detects failed machines of callers, so that their calls end */
 	KEEPALIVE_MS = 60000,
 	KEEPALIVE_TIMEOUT_MS = 20000,
 	MIN_PING_INTERVAL_MS = 5000, /* clients of task/rpc/channel.c ping every 20 s */
@@ -37,23 +37,23 @@ struct listener {
 	grpc_server *server;
 	grpc_completion_queue *queue;
 	const struct rpc_method *methods;
-	void **registered; /* gRPC's handle for each method */
+	void **method_handles; /* gRPC's handle for each method */
 	unsigned n_methods;
-	struct core_tag down_tag;
+	struct core_tag shutdown_tag;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
-	unsigned posted; /* requests */
-	bool closing, down;
+	unsigned n_posted; /* posted requests */
+	bool closing, is_shut_down;
 };
 
 struct net_call {
 	struct rpc_call base; /* the first member */
-	struct core_tag arrived, closed, sent;
+	struct core_tag arrived_tag, closed_tag, sent_tag;
 	struct listener *listener;
 	grpc_call *call;
 	gpr_timespec deadline;
 	grpc_metadata_array metadata;
-	grpc_call_details details; /* of an unregistered method */
+	grpc_call_details details; /* details of an unregistered method */
 	grpc_byte_buffer *payload;
 	int was_cancelled;
 	grpc_slice status_text;
@@ -80,7 +80,7 @@ static void net_call_free(struct rpc_call *base)
 
 static void net_call_on_closed(struct core_tag *tag, bool ok)
 {
-	struct net_call *c = MU_CONTAINER(tag, struct net_call, closed);
+	struct net_call *c = MU_CONTAINER(tag, struct net_call, closed_tag);
 
 	if (c->was_cancelled)
 		rpc_call_on_disconnect(&c->base);
@@ -89,7 +89,7 @@ static void net_call_on_closed(struct core_tag *tag, bool ok)
 
 static void net_call_on_sent(struct core_tag *tag, bool ok)
 {
-	rpc_call_unref(&MU_CONTAINER(tag, struct net_call, sent)->base);
+	rpc_call_unref(&MU_CONTAINER(tag, struct net_call, sent_tag)->base);
 }
 
 static void call_send(struct rpc_call *base, const struct rpc_message *m, const struct mu_err *err)
@@ -117,8 +117,8 @@ static void call_send(struct rpc_call *base, const struct rpc_message *m, const 
 	}
 	n++;
 	atomic_fetch_add(&c->base.refs, 1);
-	mu_tsan_release(&c->sent);
-	if (grpc_call_start_batch(c->call, ops, n, &c->sent, NULL) != GRPC_CALL_OK) {
+	mu_tsan_release(&c->sent_tag);
+	if (grpc_call_start_batch(c->call, ops, n, &c->sent_tag, NULL) != GRPC_CALL_OK) {
 		mu_error("rpc", "cannot send a reply");
 		rpc_call_unref(&c->base);
 	}
@@ -157,35 +157,35 @@ static void reply_unknown_method(struct net_call *c)
 	rpc_reply_error(&c->base, &err);
 }
 
-static void posted_done(struct listener *l)
+static void finish_posted(struct listener *l)
 {
 	pthread_mutex_lock(&l->lock);
-	if (--l->posted == 0)
+	if (--l->n_posted == 0)
 		pthread_cond_broadcast(&l->changed);
 	pthread_mutex_unlock(&l->lock);
 }
 
 static void net_call_on_arrived(struct core_tag *tag, bool ok)
 {
-	struct net_call *c = MU_CONTAINER(tag, struct net_call, arrived);
+	struct net_call *c = MU_CONTAINER(tag, struct net_call, arrived_tag);
 	struct listener *l = c->listener;
 	grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
 
 	if (ok)
 		post_request(l, c->base.method ? (unsigned)(c->base.method - l->methods)
 					       : l->n_methods);
-	if (!ok || !rpc_call_enter(&c->base)) { /* the server is going down */
+	if (!ok || !rpc_call_enter(&c->base)) { /* the server is stopping */
 		grpc_byte_buffer_destroy(c->payload);
 		rpc_call_unref(&c->base);
-		posted_done(l);
+		finish_posted(l);
 		return;
 	}
-	posted_done(l);
+	finish_posted(l);
 	bytes_receive(&c->base.request, c->payload);
 	atomic_fetch_add(&c->base.refs, 1);
 	op.data.recv_close_on_server.cancelled = &c->was_cancelled;
-	mu_tsan_release(&c->closed);
-	if (grpc_call_start_batch(c->call, &op, 1, &c->closed, NULL) != GRPC_CALL_OK)
+	mu_tsan_release(&c->closed_tag);
+	if (grpc_call_start_batch(c->call, &op, 1, &c->closed_tag, NULL) != GRPC_CALL_OK)
 		rpc_call_unref(&c->base);
 	if (c->base.method && c->payload)
 		rpc_call_handle(&c->base);
@@ -193,42 +193,42 @@ static void net_call_on_arrived(struct core_tag *tag, bool ok)
 		reply_unknown_method(c);
 }
 
-/* Posts one request for a method (n_methods: for the unregistered ones). */
+/* Posts one request for a method; n_methods: for all unregistered methods. */
 static void post_request(struct listener *l, unsigned method)
 {
 	struct net_call *c;
-	grpc_call_error bad;
+	grpc_call_error rc;
 
 	pthread_mutex_lock(&l->lock);
 	if (l->closing) {
 		pthread_mutex_unlock(&l->lock);
 		return;
 	}
-	l->posted++;
+	l->n_posted++;
 	pthread_mutex_unlock(&l->lock);
 	c = MU_NEW(struct net_call);
 	c->base.refs = 1;
 	c->base.ops = &net_call_ops;
 	c->base.server = l->rpc;
 	c->listener = l;
-	c->arrived.complete = net_call_on_arrived;
-	c->closed.complete = net_call_on_closed;
-	c->sent.complete = net_call_on_sent;
+	c->arrived_tag.complete = net_call_on_arrived;
+	c->closed_tag.complete = net_call_on_closed;
+	c->sent_tag.complete = net_call_on_sent;
 	c->status_text = grpc_empty_slice();
 	grpc_metadata_array_init(&c->metadata);
 	grpc_call_details_init(&c->details);
 	c->base.method = method < l->n_methods ? &l->methods[method] : NULL;
-	mu_tsan_release(&c->arrived);
+	mu_tsan_release(&c->arrived_tag);
 	if (c->base.method)
-		bad = grpc_server_request_registered_call(
-		    l->server, l->registered[method], &c->call, &c->deadline, &c->metadata,
-		    &c->payload, l->queue, l->queue, &c->arrived);
+		rc = grpc_server_request_registered_call(
+		    l->server, l->method_handles[method], &c->call, &c->deadline, &c->metadata,
+		    &c->payload, l->queue, l->queue, &c->arrived_tag);
 	else
-		bad = grpc_server_request_call(l->server, &c->call, &c->details, &c->metadata,
-					       l->queue, l->queue, &c->arrived);
-	if (bad != GRPC_CALL_OK) {
+		rc = grpc_server_request_call(l->server, &c->call, &c->details, &c->metadata,
+					      l->queue, l->queue, &c->arrived_tag);
+	if (rc != GRPC_CALL_OK) {
 		rpc_call_unref(&c->base);
-		posted_done(l);
+		finish_posted(l);
 	}
 }
 
@@ -255,12 +255,12 @@ static grpc_server *make_server(size_t max_message)
 	return grpc_server_create(&list, NULL);
 }
 
-static void on_down(struct core_tag *tag, bool ok)
+static void on_shutdown(struct core_tag *tag, bool ok)
 {
-	struct listener *l = MU_CONTAINER(tag, struct listener, down_tag);
+	struct listener *l = MU_CONTAINER(tag, struct listener, shutdown_tag);
 
 	pthread_mutex_lock(&l->lock);
-	l->down = true;
+	l->is_shut_down = true;
 	pthread_cond_broadcast(&l->changed);
 	pthread_mutex_unlock(&l->lock);
 }
@@ -270,8 +270,8 @@ void listener_close(struct listener *l)
 	pthread_mutex_lock(&l->lock);
 	l->closing = true;
 	pthread_mutex_unlock(&l->lock);
-	mu_tsan_release(&l->down_tag);
-	grpc_server_shutdown_and_notify(l->server, l->queue, &l->down_tag);
+	mu_tsan_release(&l->shutdown_tag);
+	grpc_server_shutdown_and_notify(l->server, l->queue, &l->shutdown_tag);
 }
 
 void listener_cancel_all(struct listener *l)
@@ -282,15 +282,15 @@ void listener_cancel_all(struct listener *l)
 bool listener_wait_closed(struct listener *l, long ms)
 {
 	int64_t until = mu_clock_ms() + ms;
-	bool closed;
+	bool is_closed;
 	int rc = 0;
 
 	pthread_mutex_lock(&l->lock);
-	while ((l->posted || !l->down) && !rc)
+	while ((l->n_posted || !l->is_shut_down) && !rc)
 		rc = mu_cond_wait_until(&l->changed, &l->lock, until);
-	closed = !l->posted && l->down;
+	is_closed = !l->n_posted && l->is_shut_down;
 	pthread_mutex_unlock(&l->lock);
-	return closed;
+	return is_closed;
 }
 
 void listener_free(struct listener *l)
@@ -299,7 +299,7 @@ void listener_free(struct listener *l)
 	core_queue_unref();
 	pthread_mutex_destroy(&l->lock);
 	pthread_cond_destroy(&l->changed);
-	free(l->registered);
+	free(l->method_handles);
 	free(l);
 }
 
@@ -329,15 +329,15 @@ int listener_start(struct rpc_server *server, const struct rpc_server_options *o
 	pthread_cond_init(&l->changed, NULL);
 	l->rpc = server;
 	l->queue = queue;
-	l->down_tag.complete = on_down;
+	l->shutdown_tag.complete = on_shutdown;
 	l->server =
 	    make_server(o->max_message && o->max_message < INT_MAX ? o->max_message : INT_MAX);
 	grpc_server_register_completion_queue(l->server, queue, NULL);
 	l->methods = o->methods;
 	l->n_methods = o->n_methods;
-	l->registered = MU_NEW_ARRAY(void *, o->n_methods + 1);
+	l->method_handles = MU_NEW_ARRAY(void *, o->n_methods + 1);
 	for (unsigned i = 0; i < o->n_methods; i++)
-		l->registered[i] =
+		l->method_handles[i] =
 		    grpc_server_register_method(l->server, o->methods[i].path, NULL,
 						GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER, 0);
 	for (unsigned i = 0; i < o->n_addresses && !rc; i++)

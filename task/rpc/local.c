@@ -61,15 +61,15 @@ static bool wait_done(struct local_call *c, int64_t until_ms)
 	return done;
 }
 
-static int take_answer(struct local_call *c, struct mu_buf *reply, struct mu_err *err)
+static int take_reply(struct local_call *c, struct mu_buf *reply, struct mu_err *err)
 {
-	struct mu_buf swap = *reply;
+	struct mu_buf empty = *reply;
 
 	if (c->failed)
 		return mu_fail(err, c->err.code, "%s", c->err.msg);
 	if (reply->len == 0) {
 		*reply = c->reply;
-		c->reply = swap;
+		c->reply = empty;
 	} else {
 		mu_buf_put(reply, c->reply.data, c->reply.len);
 	}
@@ -97,7 +97,7 @@ int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_mess
 	bytes_receive(&c->base.request, message_to_buffer(request));
 	rpc_call_handle(&c->base);
 	if (wait_done(c, until_ms)) {
-		rc = take_answer(c, reply, err);
+		rc = take_reply(c, reply, err);
 	} else {
 		rpc_call_on_disconnect(&c->base);
 		wait_done(c, mu_clock_ms() + AFTER_CANCEL_MS);

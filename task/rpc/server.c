@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server: its methods, its start and its stop.  Calls come from the network (listen.c) or from
- * this process (local.c); handlers do not see the difference.
+ * this process (local.c); handlers treat both in the same way.
  *
  * The server counts its unfinished calls and is freed only when none is left. */
 #include "task/rpc/server.h"
@@ -53,11 +53,11 @@ int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out
 		     struct mu_err *err)
 {
 	struct rpc_server *s = new_server(o);
-	struct rpc_server_options own = *o;
+	struct rpc_server_options own_options = *o;
 	int *bound_ports = MU_NEW_ARRAY(int, o->n_addresses + 1), rc;
 
-	own.methods = s->methods;
-	rc = listener_start(s, &own, &s->listener, bound_ports, err);
+	own_options.methods = s->methods;
+	rc = listener_start(s, &own_options, &s->listener, bound_ports, err);
 	if (rc) {
 		free_server(s);
 	} else {
@@ -71,22 +71,22 @@ int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out
 /* Waits until no call and no connection is left, at most ms. */
 static bool wait_idle(struct rpc_server *s, long ms)
 {
-	int64_t until = mu_clock_ms() + ms, left;
+	int64_t until = mu_clock_ms() + ms, left_ms;
 	int rc = 0;
-	bool idle;
+	bool is_idle;
 
 	pthread_mutex_lock(&s->lock);
 	while (s->calls && !rc)
 		rc = mu_cond_wait_until(&s->changed, &s->lock, until);
-	idle = s->calls == 0;
+	is_idle = s->calls == 0;
 	pthread_mutex_unlock(&s->lock);
-	left = until - mu_clock_ms();
-	return idle && listener_wait_closed(s->listener, left > 0 ? left : 0);
+	left_ms = until - mu_clock_ms();
+	return is_idle && listener_wait_closed(s->listener, left_ms > 0 ? left_ms : 0);
 }
 
 void rpc_server_stop(struct rpc_server *s, long grace_ms)
 {
-	bool idle;
+	bool is_idle;
 
 	if (!s)
 		return;
@@ -94,12 +94,12 @@ void rpc_server_stop(struct rpc_server *s, long grace_ms)
 	s->stopping = true;
 	pthread_mutex_unlock(&s->lock);
 	listener_close(s->listener);
-	idle = wait_idle(s, grace_ms);
-	if (!idle) {
+	is_idle = wait_idle(s, grace_ms);
+	if (!is_idle) {
 		listener_cancel_all(s->listener);
-		idle = wait_idle(s, STOP_AFTER_CANCEL_MS);
+		is_idle = wait_idle(s, STOP_AFTER_CANCEL_MS);
 	}
-	if (!idle) { /* a handler still has a call, so the server cannot be freed */
+	if (!is_idle) { /* a handler still has a call, so the server cannot be freed */
 		mu_error("rpc",
 			 "%u calls got no reply from their handlers; the server is not freed",
 			 s->calls);

@@ -31,7 +31,7 @@ struct rpc_server_options {
 	struct mu_offload *offload; /* for respond_offload; borrowed */
 	size_t max_message;         /* 0: 2 GiB - 1 */
 };
-/* ports[i] gets the real port.  A port in use is ALREADY_EXISTS. */
+/* ports[i] gets the bound port.  Fails with ALREADY_EXISTS if a port is in use. */
 int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out, int *ports,
 		     struct mu_err *err);
 void rpc_server_stop(struct rpc_server *s,
@@ -44,8 +44,8 @@ uint32_t rpc_client_id(struct rpc_call *call);
 void rpc_reply(struct rpc_call *call, const struct rpc_message *m);
 void rpc_reply_error(struct rpc_call *call, const struct mu_err *err);
 /* fn(arg) is called at most once, if the caller cancels or disconnects before the reply: from a
- * queue thread, or from here if that has happened already.  It is not called after rpc_reply* has
- * returned, unless fn itself has replied. */
+ * queue thread, or from rpc_on_cancel if the caller has cancelled before.  It is not called after
+ * rpc_reply* has returned, unless fn itself has replied. */
 void rpc_on_cancel(struct rpc_call *call, void (*fn)(void *arg), void *arg);
 
 /* rpc_call for a caller in the server's process, without the network.  Blocks. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each stream has a completion queue of its own, and the caller polls it: it needs no thread of the
- * shared queue, so any thread may block here. */
+/* Each stream has its own completion queue, which the caller polls.  It needs no thread of the
+ * shared queue, so any thread may block in these functions. */
 #include "task/rpc/stream_call.h"
 
 #include <grpc/byte_buffer.h>

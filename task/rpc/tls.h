@@ -9,8 +9,9 @@ struct rpc_tls;
 struct mu_tls_context;
 int rpc_tls_open(const char *folder, struct rpc_tls **out, struct mu_err *err);
 struct rpc_tls *rpc_tls_ref(struct rpc_tls *t);
-void rpc_tls_unref(struct rpc_tls *t);                     /* NULL is fine */
-struct mu_tls_context *rpc_tls_context(struct rpc_tls *t); /* of the same folder; borrowed */
+void rpc_tls_unref(struct rpc_tls *t); /* NULL is allowed */
+struct mu_tls_context *
+rpc_tls_context(struct rpc_tls *t); /* context of the same folder; borrowed */
 
 /* The caller releases the credentials. */
 struct grpc_server_credentials *rpc_tls_server_credentials(struct rpc_tls *t);
