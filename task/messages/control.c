@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/messages/control.h"
 
-enum { MAX_OVERHEAD_BYTES = 64 << 20 }; /* of an unpacked message over its encoded length */
+enum { MAX_OVERHEAD_BYTES = 64 << 20 }; /* unpacked size minus encoded length */
 
 struct budget {
 	struct mu_arena *arena;

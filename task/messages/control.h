@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control messages through protobuf-c.  The unpacked message is in an arena and takes at most its
- * encoded length plus a fixed allowance, so that a small message cannot become a large one.  Its
+ * encoded length plus a fixed overhead, so that a small message cannot become a large one.  Its
  * depth is bounded, because no message in the .proto files contains itself. */
 #ifndef MU_TASK_MESSAGES_CONTROL_H
 #define MU_TASK_MESSAGES_CONTROL_H
@@ -11,7 +11,7 @@
 #include "lib/cluster/cluster_spec.h"
 #include "proto/common.pb-c.h"
 
-/* Returns NULL with err if the bytes are not such a message. */
+/* Returns NULL with err if the bytes are not a message of type d. */
 void *control_unpack(struct mu_arena *a, const ProtobufCMessageDescriptor *d, struct mu_span bytes,
 		     struct mu_err *err);
 void control_pack(struct mu_buf *b, const void *message); /* appends */

@@ -17,11 +17,11 @@ static int add_name(struct name_list *l, struct mu_arena *a, struct mu_span s, s
 	if (memchr(s.data, 0, s.len))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a tensor name contains a NUL byte");
 	if (l->n == l->cap) {
-		const char **more = MU_ARENA_ARRAY(a, const char *, l->cap ? l->cap * 2 : 8);
+		const char **grown = MU_ARENA_ARRAY(a, const char *, l->cap ? l->cap * 2 : 8);
 
 		if (l->n)
-			memcpy(more, l->list, l->n * sizeof(*more));
-		l->list = more;
+			memcpy(grown, l->list, l->n * sizeof(*grown));
+		l->list = grown;
 		l->cap = l->cap ? l->cap * 2 : 8;
 	}
 	l->list[l->n++] = text(a, s);
@@ -33,19 +33,19 @@ static int add_feed(struct run_step_request *out, struct mu_arena *a, struct mu_
 {
 	if (out->feeds.n == out->cap_tensors) {
 		unsigned cap = out->cap_tensors ? out->cap_tensors * 2 : 8;
-		struct mu_span *more = MU_ARENA_ARRAY(a, struct mu_span, cap);
+		struct mu_span *grown = MU_ARENA_ARRAY(a, struct mu_span, cap);
 
 		if (out->feeds.n)
-			memcpy(more, out->feed_tensors, out->feeds.n * sizeof(*more));
-		out->feed_tensors = more;
+			memcpy(grown, out->feed_tensors, out->feeds.n * sizeof(*grown));
+		out->feed_tensors = grown;
 		out->cap_tensors = cap;
 	}
 	out->feed_tensors[out->feeds.n] = tensor;
 	return add_name(&out->feeds, a, name, err);
 }
 
-static int named_feed(struct run_step_request *out, struct mu_arena *a, struct mu_span bytes,
-		      struct mu_err *err)
+static int parse_named_feed(struct run_step_request *out, struct mu_arena *a, struct mu_span bytes,
+			    struct mu_err *err)
 {
 	struct mu_span name = MU_SPAN(""), tensor = MU_SPAN("");
 	struct mu_pb m = mu_pb_of(bytes);
@@ -71,12 +71,12 @@ unsigned step_record_of(int64_t trace_level, bool partition_graphs)
 	       (partition_graphs ? RECORD_PARTITIONS : 0);
 }
 
-static void run_options(struct run_step_request *out, struct mu_span options)
+static void parse_run_options(struct run_step_request *out, struct mu_span options)
 {
 	struct mu_pb m = mu_pb_of(options);
 	struct mu_pb_field f;
 	int64_t trace_level = 0;
-	bool graphs = false;
+	bool partition_graphs = false;
 
 	while (mu_pb_next(&m, &f))
 		if (f.number == 1)
@@ -84,10 +84,10 @@ static void run_options(struct run_step_request *out, struct mu_span options)
 		else if (f.number == 2)
 			out->timeout_ms = (int64_t)f.value;
 		else if (f.number == 5)
-			graphs = f.value;
+			partition_graphs = f.value;
 		else if (f.number == 6)
 			out->debug = f.bytes;
-	out->record = step_record_of(trace_level, graphs);
+	out->record = step_record_of(trace_level, partition_graphs);
 }
 
 static const struct {
@@ -132,7 +132,7 @@ int run_step_request_parse(struct run_step_request *out, struct mu_span bytes, s
 			out->session = text(a, f.bytes);
 			break;
 		case 2:
-			rc = named_feed(out, a, f.bytes, err);
+			rc = parse_named_feed(out, a, f.bytes, err);
 			break;
 		case 3:
 			rc = add_name(&out->fetches, a, f.bytes, err);
@@ -141,7 +141,7 @@ int run_step_request_parse(struct run_step_request *out, struct mu_span bytes, s
 			rc = add_name(&out->targets, a, f.bytes, err);
 			break;
 		case 5:
-			run_options(out, f.bytes);
+			parse_run_options(out, f.bytes);
 			break;
 		case 6:
 			out->partial = f.bytes.len ? text(a, f.bytes) : NULL;
@@ -291,7 +291,7 @@ int recv_tensor_response_parse(struct mu_span bytes, struct mu_tensor *out, bool
 {
 	struct mu_span proto = MU_SPAN("");
 	struct mu_pb m = mu_pb_of(bytes);
-	struct mu_tensor got;
+	struct mu_tensor received;
 	struct mu_pb_field f;
 	bool is_dead = false;
 	int rc;
@@ -306,10 +306,10 @@ int recv_tensor_response_parse(struct mu_span bytes, struct mu_tensor *out, bool
 		return mu_fail(err, MU_INTERNAL, "the peer's RecvTensor reply is truncated");
 	if (is_dead)
 		proto = MU_SPAN(EMPTY_FLOAT_PROTO);
-	rc = mu_tensor_parse(&got, proto, err);
+	rc = mu_tensor_parse(&received, proto, err);
 	if (rc)
 		return rc;
-	*out = got;
+	*out = received;
 	*dead = is_dead;
 	return 0;
 }

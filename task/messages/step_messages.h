@@ -20,7 +20,7 @@ unsigned step_record_of(int64_t trace_level, bool partition_graphs);
 struct run_step_request {
 	const char *session;
 	struct name_list feeds, fetches, targets;
-	struct name_list connected, sources; /* of a callable: tensors, and what replaces them */
+	struct name_list connected, sources; /* callables: tensors, and their replacements */
 	struct mu_span *feed_tensors;        /* serialised TensorProtos */
 	unsigned cap_tensors;
 	int64_t timeout_ms, request_id, callable;

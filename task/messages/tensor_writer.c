@@ -9,36 +9,35 @@ enum { MIN_BORROWED_BYTES = 1024 }; /* smaller payloads are copied */
 void tensor_writer_fini(struct tensor_writer *w)
 {
 	mu_buf_fini(&w->buf);
-	free(w->cuts);
+	free(w->insertions);
 	free(w->messages);
 	*w = (struct tensor_writer){0};
 }
 
-/* Writes `before`, then the tensor as a field, both inside one message of field `outer` (0: none).
- */
+/* Writes the prefix and a field with the tensor, both in a message of field `outer` (0: none). */
 static void put_tensor(struct tensor_writer *w, uint32_t outer, uint32_t number,
-		       struct mu_span before, const struct mu_tensor *t)
+		       struct mu_span prefix, const struct mu_tensor *t)
 {
 	MU_AUTO_BUF body = {0};
-	size_t left = 0, len;
+	size_t payload_len = 0, len;
 
 	if (mu_tensor_bytes(t) >= MIN_BORROWED_BYTES)
-		left = mu_tensor_write_head(&body, t);
+		payload_len = mu_tensor_write_head(&body, t);
 	else
 		mu_tensor_write(&body, t);
-	len = body.len + left;
+	len = body.len + payload_len;
 	if (outer) {
 		mu_pb_put_tag(&w->buf, outer, MU_PB_BYTES);
-		mu_pb_put_varint(&w->buf, before.len + 1 + mu_pb_varint_size(len) + len);
+		mu_pb_put_varint(&w->buf, prefix.len + 1 + mu_pb_varint_size(len) + len);
 	}
-	mu_buf_put(&w->buf, before.data, before.len);
+	mu_buf_put(&w->buf, prefix.data, prefix.len);
 	mu_pb_put_tag(&w->buf, number, MU_PB_BYTES);
 	mu_pb_put_varint(&w->buf, len);
 	mu_buf_put(&w->buf, body.data, body.len);
-	if (left == 0)
+	if (payload_len == 0)
 		return;
-	w->cuts = mu_xrealloc(w->cuts, (w->n_cuts + 1) * sizeof(*w->cuts));
-	w->cuts[w->n_cuts++] = (struct tensor_cut){w->buf.len, t, left};
+	w->insertions = mu_xrealloc(w->insertions, (w->n_insertions + 1) * sizeof(*w->insertions));
+	w->insertions[w->n_insertions++] = (struct tensor_insertion){w->buf.len, t, payload_len};
 }
 
 void tensor_writer_put(struct tensor_writer *w, uint32_t number, const struct mu_tensor *t)
@@ -49,10 +48,10 @@ void tensor_writer_put(struct tensor_writer *w, uint32_t number, const struct mu
 void tensor_writer_put_named(struct tensor_writer *w, uint32_t number, const char *name,
 			     const struct mu_tensor *t)
 {
-	MU_AUTO_BUF before = {0};
+	MU_AUTO_BUF prefix = {0};
 
-	mu_pb_put_str(&before, 1, name);
-	put_tensor(w, number, 2, mu_buf_span(&before), t);
+	mu_pb_put_str(&prefix, 1, name);
+	put_tensor(w, number, 2, mu_buf_span(&prefix), t);
 }
 
 const struct rpc_message *tensor_writer_message(struct tensor_writer *w)
@@ -60,15 +59,15 @@ const struct rpc_message *tensor_writer_message(struct tensor_writer *w)
 	size_t from = 0;
 
 	free(w->messages);
-	w->messages = MU_NEW_ARRAY(struct rpc_message, w->n_cuts + 1);
-	for (unsigned i = 0; i <= w->n_cuts; i++) {
+	w->messages = MU_NEW_ARRAY(struct rpc_message, w->n_insertions + 1);
+	for (unsigned i = 0; i <= w->n_insertions; i++) {
 		struct rpc_message *m = &w->messages[i];
-		size_t to = i < w->n_cuts ? w->cuts[i].at : w->buf.len;
+		size_t to = i < w->n_insertions ? w->insertions[i].at : w->buf.len;
 
 		m->head = (struct mu_span){w->buf.data + from, to - from};
-		if (i < w->n_cuts) {
-			m->payload = w->cuts[i].payload;
-			m->payload_len = w->cuts[i].len;
+		if (i < w->n_insertions) {
+			m->payload = w->insertions[i].payload;
+			m->payload_len = w->insertions[i].len;
 			m->next = m + 1;
 		}
 		from = to;

@@ -6,15 +6,15 @@
 
 #include "task/rpc/channel.h"
 
-struct tensor_cut {
+struct tensor_insertion {
 	size_t at;
 	const struct mu_tensor *payload;
 	size_t len;
 };
 struct tensor_writer {
 	struct mu_buf buf;
-	struct tensor_cut *cuts;
-	unsigned n_cuts;
+	struct tensor_insertion *insertions;
+	unsigned n_insertions;
 	struct rpc_message *messages;
 };
 
@@ -24,7 +24,7 @@ void tensor_writer_put(struct tensor_writer *w, uint32_t number, const struct mu
 /* Appends field `number` with a NamedTensorProto {name=1, tensor=2}. */
 void tensor_writer_put_named(struct tensor_writer *w, uint32_t number, const char *name,
 			     const struct mu_tensor *t);
-/* The whole message; borrows w. */
+/* Returns the whole message; borrows w. */
 const struct rpc_message *tensor_writer_message(struct tensor_writer *w);
 
 #endif
