@@ -16,7 +16,7 @@
 /* Relative to the directory of the program. */
 static const char *const plugin_paths[] = {"libmuster-cuda.so", "../lib/libmuster-cuda.so"};
 
-/* The directory of this program, with its last slash. */
+/* Returns the directory of this program, with the last slash. */
 static int program_directory(char *out, size_t n, struct mu_err *err)
 {
 	ssize_t len = readlink("/proc/self/exe", out, n - 1);
@@ -32,12 +32,12 @@ static int program_directory(char *out, size_t n, struct mu_err *err)
 
 static int plugin_path(char *out, size_t n, struct mu_err *err)
 {
-	const char *set = getenv("MUSTER_CUDA_PLUGIN");
+	const char *env_path = getenv("MUSTER_CUDA_PLUGIN");
 	char directory[PATH_MAX];
 	int rc;
 
-	if (set && *set) {
-		if ((size_t)snprintf(out, n, "%s", set) < n)
+	if (env_path && *env_path) {
+		if ((size_t)snprintf(out, n, "%s", env_path) < n)
 			return 0;
 		return mu_fail(err, MU_INVALID_ARGUMENT, "MUSTER_CUDA_PLUGIN is too long a path");
 	}
@@ -54,8 +54,8 @@ static int plugin_path(char *out, size_t n, struct mu_err *err)
 	    directory, directory);
 }
 
-/* Returns the required compute capability: 90 for "cuda-sm90"; 0: any. */
-static int wanted_capability(const char *requested)
+/* Returns the minimum compute capability: 90 for "cuda-sm90"; 0: any. */
+static int min_capability(const char *requested)
 {
 	const char *sm = strstr(requested, "-sm");
 
@@ -65,16 +65,16 @@ static int wanted_capability(const char *requested)
 static int check_capability(const char *requested, struct device_set *gpus, char *chosen,
 			    size_t n_chosen, struct mu_err *err)
 {
-	int want = wanted_capability(requested);
+	int min = min_capability(requested);
 	struct gpu_info f;
 
 	gpu_get_info(gpu_at(gpus, 0), &f);
-	int has = f.major * 10 + f.minor;
-	if (want > has)
+	int actual = f.major * 10 + f.minor;
+	if (min > actual)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
 			       "%s was asked for, but %s can run code for sm_%d at most", requested,
-			       f.name, has);
-	snprintf(chosen, n_chosen, "cuda-sm%d", has);
+			       f.name, actual);
+	snprintf(chosen, n_chosen, "cuda-sm%d", actual);
 	return 0;
 }
 
@@ -102,7 +102,7 @@ static int load_plugin(const char *requested, const struct cuda_plugin **out, st
 			     "%s is of another version of muster than this program", path);
 	if (rc)
 		dlclose(so);
-	return rc; /* stays loaded: its kernels are in use until the process ends */
+	return rc; /* the plug-in stays loaded: its kernels are in use until the process ends */
 }
 
 int cuda_open(const char *requested, const struct gpu_options *o, struct device_set **out,

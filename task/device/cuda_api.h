@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entry points of the CUDA driver that we call, as one table, and what a GPU plug-in hands
- * over.
+/* The functions of the CUDA driver that the task calls, as one table, and the interface of a GPU
+ * plug-in.
  *
- * Nothing here links with CUDA: libmuster-cuda.so fills the table from libcuda.so.1, tests fill it
- * with a CUDA of their own that runs in host memory (tests/fake/cuda).  Names, argument orders and
+ * The task does not link with CUDA.  libmuster-cuda.so fills the table from libcuda.so.1; tests
+ * fill it with a fake CUDA that runs in host memory (tests/fake/cuda).  Names, argument orders and
  * numbers are the driver's; handles are opaque.  Every call returns the driver's result, 0 for
  * success.
  */
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef uint64_t cuda_ptr; /* an address of the device: not to be read here */
+typedef uint64_t cuda_ptr; /* an address in device memory; the host must not access it */
 
 #include "task/device/dnn_api.h"
 
@@ -105,16 +105,16 @@ enum blas_number {
 	BLAS_GEMM_DEFAULT = -1,
 };
 
-/* The symbol muster_cuda_plugin of libmuster-cuda.so, or of a stand-in. */
-enum { CUDA_PLUGIN_VERSION = 8, CUDA_DRIVER_AT_LEAST = 12000 };
+/* The symbol muster_cuda_plugin of libmuster-cuda.so, or of a fake. */
+enum { CUDA_PLUGIN_VERSION = 8, CUDA_MIN_DRIVER_VERSION = 12000 };
 struct cuda_plugin {
 	unsigned version;
 	const struct cuda_api *api;
 	const struct blas_api *blas; /* NULL: cuBLAS is not installed */
 	const struct dnn_api *dnn;   /* NULL: cuDNN is not installed */
-	const void *image;           /* the kernels, as cuModuleLoadData takes them */
+	const void *image;           /* the kernels, an argument of cuModuleLoadData */
 };
-/* Returns 0 and *out; else not 0, and in `why` a sentence that names the missing part. */
+/* Returns 0 and sets *out; or returns another value and writes the reason to `why`. */
 typedef int cuda_plugin_fn(const struct cuda_plugin **out, char *why, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices, as the runtime sees them: a table of functions that host memory (device.c) and GPUs
- * (gpu.c) implement.  Kernels of a GPU use task/device/gpu.h. */
+/* The interface of devices to the runtime: a table of functions that host memory (device.c) and
+ * GPUs (gpu.c) implement.  Kernels of a GPU use task/device/gpu.h. */
 #ifndef MU_TASK_DEVICE_DEVICE_H
 #define MU_TASK_DEVICE_DEVICE_H
 
@@ -17,27 +17,27 @@ struct device {
 /* Work on a device runs in the order of the calls.  `holder` names the owner of memory, for
  * messages.  Outputs are new references. */
 struct device_ops {
-	void (*free)(struct device *d); /* requires that none of its tensors is left */
+	void (*free)(struct device *d); /* all tensors of the device must have been freed */
 	bool (*works)(struct device *d);
-	/* Uninitialised memory. */
+	/* Makes a tensor with uninitialised memory. */
 	int (*tensor_new)(struct device *d, enum mu_dtype dtype, const struct mu_shape *shape,
 			  const char *holder, struct mu_tensor *out, struct mu_err *err);
-	/* A copy of a tensor of this device. */
+	/* Copies a tensor of this device. */
 	int (*tensor_copy)(struct device *d, const struct mu_tensor *from, const char *holder,
 			   struct mu_tensor *out, struct mu_err *err);
-	/* True if a kernel may write the tensor in place. */
+	/* Returns true if a kernel may write the tensor in place. */
 	bool (*is_writable)(const struct mu_tensor *t);
-	/* A copy of a tensor of the host; the host gives a reference. */
+	/* Copies a tensor of the host to the device; the host returns a reference. */
 	int (*copy_in)(struct device *d, const struct mu_tensor *from, const char *holder,
 		       struct mu_tensor *out, struct mu_err *err);
-	/* A copy in host memory: *out is set before done(arg, NULL) is called, from any thread.
-	 * After an error *out is unset; if the function itself returns it, done is not called. */
+	/* Copies a tensor to host memory.  Sets *out and then calls done(arg, NULL), from any
+	 * thread.  On an error *out is unset; if copy_out returns the error, done is not called. */
 	int (*copy_out)(struct device *d, const struct mu_tensor *from, struct mu_tensor *out,
 			device_done done, void *arg, struct mu_err *err);
 };
 
 extern struct device host_device;
-/* The device whose memory a tensor is in. */
+/* Returns the device that has the tensor's memory. */
 struct device *device_of_tensor(const struct mu_tensor *t);
 
 /* The devices of a task other than the host. */

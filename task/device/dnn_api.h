@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entry points of cuDNN 9 that we call, as one table; 0 for success.  Names, argument orders
- * and numbers are the library's, which tests/kernels/cuda_headers.cc checks where its headers are.
- */
+/* The functions of cuDNN 9 that the task calls, as one table; 0 for success.  Names, argument
+ * orders and numbers are the library's; tests/kernels/cuda_headers.cc checks them against its
+ * headers. */
 #ifndef MU_TASK_DEVICE_DNN_API_H
 #define MU_TASK_DEVICE_DNN_API_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-struct dnn_choice { /* cudnnConvolution…AlgoPerf_t: the three are laid out alike */
+struct dnn_choice { /* cudnnConvolution…AlgoPerf_t: the three structs have the same layout */
 	int algorithm, status;
 	float time;
 	size_t workspace;
@@ -37,26 +37,26 @@ struct dnn_choice { /* cudnnConvolution…AlgoPerf_t: the three are laid out ali
 	FN(conv_math, cudnnSetConvolutionMathType, (void *conv, int math))                         \
 	FN(conv_free, cudnnDestroyConvolutionDescriptor, (void *conv))                             \
 	FN(choose_forward, cudnnGetConvolutionForwardAlgorithm_v7,                                 \
-	   (void *library, void *x, void *w, void *conv, void *y, int most, int *found,            \
+	   (void *library, void *x, void *w, void *conv, void *y, int max, int *count,             \
 	    struct dnn_choice *out))                                                               \
 	FN(choose_input, cudnnGetConvolutionBackwardDataAlgorithm_v7,                              \
-	   (void *library, void *w, void *dy, void *conv, void *dx, int most, int *found,          \
+	   (void *library, void *w, void *dy, void *conv, void *dx, int max, int *count,           \
 	    struct dnn_choice *out))                                                               \
 	FN(choose_filter, cudnnGetConvolutionBackwardFilterAlgorithm_v7,                           \
-	   (void *library, void *x, void *dy, void *conv, void *dw, int most, int *found,          \
+	   (void *library, void *x, void *dy, void *conv, void *dw, int max, int *count,           \
 	    struct dnn_choice *out))                                                               \
 	FN(forward, cudnnConvolutionForward,                                                       \
-	   (void *library, const void *alpha, void *x_is, cuda_ptr x, void *w_is, cuda_ptr w,      \
+	   (void *library, const void *alpha, void *x_desc, cuda_ptr x, void *w_desc, cuda_ptr w,  \
 	    void *conv, int algorithm, cuda_ptr workspace, size_t bytes, const void *beta,         \
-	    void *y_is, cuda_ptr y))                                                               \
+	    void *y_desc, cuda_ptr y))                                                             \
 	FN(to_input, cudnnConvolutionBackwardData,                                                 \
-	   (void *library, const void *alpha, void *w_is, cuda_ptr w, void *dy_is, cuda_ptr dy,    \
-	    void *conv, int algorithm, cuda_ptr workspace, size_t bytes, const void *beta,         \
-	    void *dx_is, cuda_ptr dx))                                                             \
+	   (void *library, const void *alpha, void *w_desc, cuda_ptr w, void *dy_desc,             \
+	    cuda_ptr dy, void *conv, int algorithm, cuda_ptr workspace, size_t bytes,              \
+	    const void *beta, void *dx_desc, cuda_ptr dx))                                         \
 	FN(to_filter, cudnnConvolutionBackwardFilter,                                              \
-	   (void *library, const void *alpha, void *x_is, cuda_ptr x, void *dy_is, cuda_ptr dy,    \
-	    void *conv, int algorithm, cuda_ptr workspace, size_t bytes, const void *beta,         \
-	    void *dw_is, cuda_ptr dw))
+	   (void *library, const void *alpha, void *x_desc, cuda_ptr x, void *dy_desc,             \
+	    cuda_ptr dy, void *conv, int algorithm, cuda_ptr workspace, size_t bytes,              \
+	    const void *beta, void *dw_desc, cuda_ptr dw))
 
 struct dnn_api {
 #define DNN_API_FIELD(field, symbol, args) int(*field) args;

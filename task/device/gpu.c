@@ -5,12 +5,12 @@
 
 #include "task/device/gpu_internal.h"
 
-/* Left to the driver and to other libraries when all memory is asked for: their code and workspaces
- * alone take about 1 GiB, and a library that finds none is one that we go on without. */
+/* Memory for the driver and other libraries if all memory is requested.  Their code and workspaces
+ * use about 1 GiB.  A library without enough memory does not start; the task works without it. */
 #define SPARE_MEMORY ((size_t)2 << 30)
 enum { MAX_GPUS = 64 };
 
-/* ---- opening ---- */
+/* ---- open and close ---- */
 
 static int read_device_info(struct gpu *g, struct mu_err *err)
 {
@@ -53,7 +53,7 @@ static bool env_is_true(const char *variable)
 	return value && (strcmp(value, "1") == 0 || strcmp(value, "true") == 0);
 }
 
-/* Without a library, or when it does not start, our own kernels do its work. */
+/* If a library is not installed or does not start, the plug-in's own kernels replace it. */
 static void open_libraries(struct gpu *g, const struct cuda_plugin *plugin)
 {
 	g->tf32 = env_is_true("MUSTER_TF32");
@@ -86,12 +86,12 @@ static int stream_new(struct gpu *g, void **out, struct mu_err *err)
 static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struct gpu_options *o,
 		    int ordinal, struct mu_err *err)
 {
-	static _Atomic uint64_t opened;
+	static _Atomic uint64_t n_opened;
 	size_t free;
 	int rc;
 
 	g->api = plugin->api;
-	g->serial = atomic_fetch_add(&opened, 1) + 1;
+	g->serial = atomic_fetch_add(&n_opened, 1) + 1;
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_mutex_init(&g->library_lock, NULL);
 	mu_map_init(&g->kernels);
@@ -124,7 +124,7 @@ static void gpu_close(struct device *d)
 	struct gpu *g = (struct gpu *)d;
 
 	if (g->has_context)
-		g->api->context_set(g->context); /* also of one that is out of service */
+		g->api->context_set(g->context); /* also if the GPU is out of service */
 	gpu_leave();
 	gpu_copies_stop(g);
 	stream_free(g, g->out);
@@ -144,7 +144,7 @@ static void gpu_close(struct device *d)
 	free(g);
 }
 
-/* ---- the GPU as a device of the runtime ---- */
+/* ---- device_ops ---- */
 
 static struct gpu *gpu_of(struct device *d)
 {
@@ -168,7 +168,7 @@ static int device_tensor_copy(struct device *d, const struct mu_tensor *from, co
 	return gpu_tensor_copy(gpu_of(d), from, holder, out, err);
 }
 
-/* Earlier readers are ahead on the stream. */
+/* Kernels that read the tensor before precede the writer on the compute stream. */
 static bool device_is_writable(const struct mu_tensor *t)
 {
 	return mu_tensor_is_sole(t);
@@ -203,10 +203,10 @@ static int read_visible(const char *text, int count, int *out, unsigned *n, stru
 	for (const char *at = text; *at;) {
 		char *end;
 		long v = strtol(at, &end, 10);
-		bool again = false;
+		bool is_duplicate = false;
 		for (unsigned i = 0; i < *n; i++)
-			again |= out[i] == v;
-		if (end == at || (*end && *end != ',') || v < 0 || v >= count || again ||
+			is_duplicate |= out[i] == v;
+		if (end == at || (*end && *end != ',') || v < 0 || v >= count || is_duplicate ||
 		    *n == MAX_GPUS)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "'visible_device_list' listed '%s': there are GPUs 0 to %d "

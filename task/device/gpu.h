@@ -22,17 +22,15 @@
 
 struct gpu; /* begins with its struct device */
 
-struct gpu_options {       /* of TensorFlow's GPUOptions */
-	double fraction;   /* of the memory; 0: nearly all that is free */
-	bool growth;       /* take memory as it is needed */
-	char visible[64];  /* "0,2": which of the machine's GPUs, in the order of our numbers */
-	size_t limit;      /* bytes; 0: what fraction says */
-	unsigned max_gpus; /* of the visible GPUs; 0: all */
+struct gpu_options {       /* as TensorFlow's GPUOptions */
+	double fraction;   /* share of the memory; 0: nearly all free memory */
+	bool growth;       /* allocate memory on demand */
+	char visible[64];  /* "0,2": the machine's GPUs that become GPU:0, GPU:1; "": all */
+	size_t limit;      /* bytes; 0: `fraction` applies */
+	unsigned max_gpus; /* limit of the visible GPUs; 0: all */
 };
 
-/* Opens the first options.max_gpus of the GPUs that options.visible names.  api and image have to
- * last.
- */
+/* Opens the first o->max_gpus of the GPUs in o->visible.  Borrows the plug-in. */
 int gpu_set_open(const struct cuda_plugin *plugin, const struct gpu_options *o,
 		 struct device_set **out, struct mu_err *err);
 static inline struct gpu *gpu_at(const struct device_set *s, unsigned i)
@@ -40,8 +38,8 @@ static inline struct gpu *gpu_at(const struct device_set *s, unsigned i)
 	return (struct gpu *)s->at[i];
 }
 
-/* Loads the plug-in and opens its GPUs.  requested: "gpu", "cuda" or "cuda-sm90", the least
- * capability. o: (optional).  chosen: "cuda-sm90". */
+/* Loads the plug-in and opens its GPUs.  requested: "gpu", "cuda" or "cuda-sm90" (the
+ * minimum capability).  o: (optional).  chosen: "cuda-sm90". */
 int cuda_open(const char *requested, const struct gpu_options *o, struct device_set **out,
 	      char *chosen, size_t n_chosen, struct mu_err *err);
 
@@ -51,36 +49,36 @@ struct gpu_info {
 	int driver;       /* 12040 */
 	int multiprocessors;
 	size_t memory, limit; /* bytes: total; usable */
-	size_t used, peak;    /* by tensors; the peak */
-	char broken[160];     /* why it is out of service; "": it works */
+	size_t used, peak;    /* bytes of tensors: now; at the peak */
+	char broken[160];     /* reason why the GPU is out of service; "": it works */
 };
 void gpu_get_info(struct gpu *g, struct gpu_info *out);
 bool gpu_is_usable(struct gpu *g);
 
 /* ---- tensors ---- */
 
-/* Uninitialised memory of the GPU.  RESOURCE_EXHAUSTED names what asked and the biggest holders;
- * `holder` is remembered for that. */
+/* Makes a tensor with uninitialised memory.  `holder` names the owner of the memory: the error
+ * RESOURCE_EXHAUSTED reports this name and the largest holders. */
 int gpu_tensor_new(struct gpu *g, enum mu_dtype dtype, const struct mu_shape *shape,
 		   const char *holder, struct mu_tensor *out, struct mu_err *err);
-/* A copy of `from`, which is on g too. */
+/* Copies `from`, a tensor of the same GPU. */
 int gpu_tensor_copy(struct gpu *g, const struct mu_tensor *from, const char *holder,
 		    struct mu_tensor *out, struct mu_err *err);
-/* The GPU that a tensor's memory belongs to; NULL: host memory. */
+/* Returns the GPU that has the tensor's memory; NULL: host memory. */
 struct gpu *gpu_of_tensor(const struct mu_tensor *t);
 static inline cuda_ptr gpu_address(const struct mu_tensor *t)
 {
 	return (cuda_ptr)(uintptr_t)t->data;
 }
 
-/* ---- work, in the order of the calls ---- */
+/* ---- kernels and other work, in the order of the calls ---- */
 
-/* A kernel of the image, by name; found once. */
+/* Returns the kernel of this name; caches the look-up. */
 int gpu_kernel(struct gpu *g, const char *name, void **out, struct mu_err *err);
 struct gpu_grid {
 	unsigned blocks, threads;
 };
-/* For n elements, several to a thread when there are many. */
+/* Returns the grid for n elements; for large n a thread processes several elements. */
 struct gpu_grid gpu_grid_for(const struct gpu *g, int64_t n);
 /* The kernel takes one struct, copied at the call. */
 int gpu_launch_sized(struct gpu *g, void *kernel, struct gpu_grid grid, const void *args,
@@ -91,14 +89,14 @@ int gpu_fill(struct gpu *g, const struct mu_tensor *t, unsigned char byte, struc
 /* Copies bytes within the memory of g. */
 int gpu_copy_within(struct gpu *g, cuda_ptr to, cuda_ptr from, size_t bytes, struct mu_err *err);
 
-/* ---- between host and device ---- */
+/* ---- copies between host and device ---- */
 
-/* A copy on the device for kernels that are launched later.  `from` is borrowed, and has been read
- * when this returns. */
+/* Copies a tensor to the device, for kernels that are launched later.  `from` is borrowed until the
+ * return. */
 int gpu_copy_to_device(struct gpu *g, const struct mu_tensor *from, const char *holder,
 		       struct mu_tensor *out, struct mu_err *err);
-/* A copy in host memory, in *out by the time done(arg, NULL) is called, from a thread of the GPU.
- * On an error, here or there, *out is unset. */
+/* Copies a tensor to host memory.  A thread of the GPU sets *out and calls done(arg, NULL).  On an
+ * error, of this function or of the thread, *out is unset. */
 int gpu_copy_to_host(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out,
 		     device_done done, void *arg, struct mu_err *err);
 

@@ -7,8 +7,8 @@
 
 /* ---- errors ---- */
 
-/* Results after which the context answers nothing but the same again: uncorrectable memory, faults
- * and traps of kernels, lost devices, "unknown". */
+/* Results after which every call with the context fails: uncorrectable memory errors, faults and
+ * traps of kernels, lost devices, "unknown". */
 static bool is_sticky(int result)
 {
 	static const short sticky[] = {214, 220, 226, 700, 702, 709, 710, 714,
@@ -20,7 +20,7 @@ static bool is_sticky(int result)
 	return false;
 }
 
-static int out_of_service(struct gpu *g, struct mu_err *err)
+static int fail_out_of_service(struct gpu *g, struct mu_err *err)
 {
 	pthread_mutex_lock(&g->lock);
 	int rc = mu_fail(err, MU_UNAVAILABLE,
@@ -38,49 +38,49 @@ static const char *text_of(struct gpu *g, int result)
 }
 
 /* Takes the GPU out of service. */
-static int gpu_mark_broken(struct gpu *g, int result, const char *doing, struct mu_err *err)
+static int gpu_mark_broken(struct gpu *g, int result, const char *action, struct mu_err *err)
 {
 	pthread_mutex_lock(&g->lock);
 	if (!*g->info.broken)
 		snprintf(g->info.broken, sizeof g->info.broken, "%.40s: %.60s (CUDA error %d)",
-			 doing, text_of(g, result), result);
+			 action, text_of(g, result), result);
 	pthread_mutex_unlock(&g->lock);
 	atomic_store(&g->broken, true);
-	return out_of_service(g, err);
+	return fail_out_of_service(g, err);
 }
 
-int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err)
+int gpu_check(struct gpu *g, int result, const char *action, struct mu_err *err)
 {
 	if (!result)
 		return 0;
 	if (!is_sticky(result))
 		return mu_fail(err, result == CUDA_NO_MEMORY ? MU_RESOURCE_EXHAUSTED : MU_INTERNAL,
-			       "GPU:%u, %s: %s (CUDA error %d)", g->device.number, doing,
+			       "GPU:%u, %s: %s (CUDA error %d)", g->device.number, action,
 			       text_of(g, result), result);
-	return gpu_mark_broken(g, result, doing, err);
+	return gpu_mark_broken(g, result, action, err);
 }
 
-/* The number of the context that is current on this thread; 0: none.  Handles cannot be compared,
- * because a new context may have the handle of one that was destroyed. */
-static _Thread_local uint64_t entered;
+/* The serial number of the GPU whose context is current on this thread; 0: none.  Handles are not
+ * compared, because a new context may have the handle of a destroyed one. */
+static _Thread_local uint64_t current_serial;
 
 int gpu_enter(struct gpu *g, struct mu_err *err)
 {
 	int rc;
 
 	if (atomic_load_explicit(&g->broken, memory_order_relaxed))
-		return out_of_service(g, err);
-	if (entered == g->serial)
+		return fail_out_of_service(g, err);
+	if (current_serial == g->serial)
 		return 0;
 	rc = gpu_check(g, g->api->context_set(g->context), "entering its context", err);
 	if (!rc)
-		entered = g->serial;
+		current_serial = g->serial;
 	return rc;
 }
 
 void gpu_leave(void)
 {
-	entered = 0;
+	current_serial = 0;
 }
 
 bool gpu_is_usable(struct gpu *g)
@@ -98,6 +98,6 @@ int gpu_stream_wait(struct gpu *g, void *first, void *second, struct mu_err *err
 		return rc;
 	if (!(rc = gpu_check(g, api->event_record(event, first), "recording an event", err)))
 		rc = gpu_check(g, api->stream_wait(second, event, 0), "ordering its streams", err);
-	api->event_free(event); /* the stream that waits keeps the record */
+	api->event_free(event); /* the waiting stream does not need it any more */
 	return rc;
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors on a GPU, and copies between host and device.  The host memory is pageable: the driver
- * has read it when a copy to the device returns.  A copy to the host blocks until it is done, so a
- * thread of the GPU makes it. */
+/* Tensors on a GPU, and copies between host and device.  The host memory is pageable, so the driver
+ * has read it when a copy to the device returns.  A copy to the host blocks until its end, so a
+ * thread of the GPU runs it. */
 
 #include "task/device/gpu_internal.h"
 
 /* ---- tensors ---- */
 
-struct held { /* begins with the device: see device_of_tensor */
+struct buffer_owner { /* the device is first, for device_of_tensor */
 	struct gpu *gpu;
 	struct gpu_block *block;
 };
 
 static void release_block(struct mu_tbuf *b)
 {
-	struct held *h = b->owner;
+	struct buffer_owner *h = b->owner;
 
 	gpu_memory_free(h->gpu, h->block);
 	free(h);
@@ -37,8 +37,8 @@ static int new_tensor(struct gpu *g, enum mu_dtype dtype, const struct mu_shape 
 			       mu_dtype_name(dtype), mu_shape_str(shape));
 	if (gpu_memory_alloc(g, bytes, holder, stream, &b, err))
 		return mu_append(err, "; shape %s, %s", mu_shape_str(shape), mu_dtype_name(dtype));
-	struct held *h = MU_NEW(struct held);
-	*h = (struct held){g, b};
+	struct buffer_owner *h = MU_NEW(struct buffer_owner);
+	*h = (struct buffer_owner){g, b};
 	mu_tensor_wrap(out, dtype, shape, (void *)(uintptr_t)gpu_block_address(b), release_block,
 		       h);
 	out->buf->device = true;
@@ -69,11 +69,12 @@ int gpu_tensor_copy(struct gpu *g, const struct mu_tensor *from, const char *hol
 
 struct gpu *gpu_of_tensor(const struct mu_tensor *t)
 {
-	return t->buf && t->buf->release == release_block ? ((struct held *)t->buf->owner)->gpu
-							  : NULL;
+	return t->buf && t->buf->release == release_block
+		   ? ((struct buffer_owner *)t->buf->owner)->gpu
+		   : NULL;
 }
 
-/* ---- to the device ---- */
+/* ---- copies to the device ---- */
 
 int gpu_copy_to_device(struct gpu *g, const struct mu_tensor *from, const char *holder,
 		       struct mu_tensor *out, struct mu_err *err)
@@ -98,11 +99,11 @@ int gpu_copy_to_device(struct gpu *g, const struct mu_tensor *from, const char *
 	return 0;
 }
 
-/* ---- to the host ---- */
+/* ---- copies to the host ---- */
 
 struct copy_out {
 	struct copy_out *next;
-	void *event; /* after the kernels launched before */
+	void *event; /* follows the kernels that were launched before */
 	struct mu_tensor from, *out;
 	device_done done;
 	void *arg;
@@ -136,7 +137,7 @@ static void *copies_run(void *arg)
 		if (!c && s->stopping)
 			break;
 		if (!c) {
-			pthread_cond_wait(&s->more, &s->lock);
+			pthread_cond_wait(&s->not_empty, &s->lock);
 			continue;
 		}
 		s->first = c->next;
@@ -166,7 +167,7 @@ int gpu_copies_start(struct gpu *g, struct mu_err *err)
 
 	s->last = &s->first;
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->more, NULL);
+	pthread_cond_init(&s->not_empty, NULL);
 	int rc = pthread_create(&s->thread, NULL, copies_run, g);
 	s->started = rc == 0;
 	return rc ? mu_fail_errno(err, rc, "no thread for the copies of the GPU") : 0;
@@ -180,11 +181,11 @@ void gpu_copies_stop(struct gpu *g)
 		return;
 	pthread_mutex_lock(&s->lock);
 	s->stopping = true;
-	pthread_cond_signal(&s->more);
+	pthread_cond_signal(&s->not_empty);
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
 	pthread_mutex_destroy(&s->lock);
-	pthread_cond_destroy(&s->more);
+	pthread_cond_destroy(&s->not_empty);
 }
 
 int gpu_copy_to_host(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out,
@@ -207,7 +208,7 @@ int gpu_copy_to_host(struct gpu *g, const struct mu_tensor *from, struct mu_tens
 	pthread_mutex_lock(&s->lock);
 	*s->last = c;
 	s->last = &c->next;
-	pthread_cond_signal(&s->more);
+	pthread_cond_signal(&s->not_empty);
 	pthread_mutex_unlock(&s->lock);
 	return 0;
 }

@@ -2,7 +2,7 @@
 /* Kernels, fills and copies on the compute stream. */
 #include "task/device/gpu_internal.h"
 
-enum { THREADS = 256, PER_THREAD = 4, BLOCKS_PER_PROCESSOR = 16 };
+enum { THREADS = 256, ELEMENTS_PER_THREAD = 4, BLOCKS_PER_PROCESSOR = 16 };
 
 int gpu_kernel(struct gpu *g, const char *name, void **out, struct mu_err *err)
 {
@@ -27,11 +27,11 @@ int gpu_kernel(struct gpu *g, const char *name, void **out, struct mu_err *err)
 struct gpu_grid gpu_grid_for(const struct gpu *g, int64_t n)
 {
 	int64_t blocks = (n + THREADS - 1) / THREADS;
-	int64_t many = (int64_t)g->info.multiprocessors * BLOCKS_PER_PROCESSOR;
+	int64_t max_blocks = (int64_t)g->info.multiprocessors * BLOCKS_PER_PROCESSOR;
 
-	if (blocks > many) {
-		blocks = (n + THREADS * PER_THREAD - 1) / (THREADS * PER_THREAD);
-		blocks = blocks > many ? blocks : many;
+	if (blocks > max_blocks) {
+		blocks = (n + THREADS * ELEMENTS_PER_THREAD - 1) / (THREADS * ELEMENTS_PER_THREAD);
+		blocks = blocks > max_blocks ? blocks : max_blocks;
 	}
 	if (blocks > INT32_MAX)
 		blocks = INT32_MAX;

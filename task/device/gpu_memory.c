@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of a GPU, from the driver's stream-ordered pool: memory that is freed on the compute
- * stream may be allocated at once, because kernels that use it run later.  The pool keeps what it
- * has.  This file enforces the limit and records the bytes of each holder. */
+ * stream may be allocated at once, because kernels that use it run later.  The pool never returns
+ * memory to the driver.  This file enforces the limit and counts the bytes of each holder. */
 #include "task/device/gpu_internal.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@ struct gpu_block {
 	char holder[HOLDER_LEN];
 };
 
-/* Allocates the whole limit and frees it, so that the pool keeps the memory.  Without enough memory
- * it tries 7/8 of the size, again and again. */
+/* Allocates the whole limit and frees it, so that the pool has the memory.  While the memory is not
+ * sufficient, it retries with 7/8 of the size. */
 static int fill_pool(struct gpu *g, struct mu_err *err)
 {
 	size_t bytes = g->info.limit;
@@ -33,12 +33,12 @@ static int fill_pool(struct gpu *g, struct mu_err *err)
 
 int gpu_memory_open(struct gpu *g, bool growth, struct mu_err *err)
 {
-	uint64_t all = UINT64_MAX;
+	uint64_t threshold = UINT64_MAX;
 	void *pool;
 	int result = g->api->device_pool(&pool, g->ordinal);
 
 	if (!result)
-		result = g->api->pool_set(pool, CUDA_POOL_RELEASE_THRESHOLD, &all);
+		result = g->api->pool_set(pool, CUDA_POOL_RELEASE_THRESHOLD, &threshold);
 	if (result || growth || !g->info.limit)
 		return gpu_check(g, result, "opening its memory", err);
 	return fill_pool(g, err);
@@ -81,35 +81,35 @@ static void name_holders(const struct gpu_memory *m, struct mu_buf *out)
 
 static int fail_out_of_memory(struct gpu *g, size_t size, const char *holder, struct mu_err *err)
 {
-	MU_AUTO_BUF who = {0};
+	MU_AUTO_BUF holders = {0};
 
 	pthread_mutex_lock(&g->lock);
-	name_holders(&g->memory, &who);
+	name_holders(&g->memory, &holders);
 	int rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			 "GPU:%u is out of memory: %.40s wants %.1f MiB, %.1f of %.1f MiB are in "
 			 "use%s",
 			 g->device.number, holder, (double)size / 0x1p20,
 			 (double)g->memory.used / 0x1p20, (double)g->info.limit / 0x1p20,
-			 who.len ? who.data : "");
+			 holders.len ? holders.data : "");
 	pthread_mutex_unlock(&g->lock);
 	return rc;
 }
 
 /* ---- blocks ---- */
 
-/* Counts size bytes; false: they exceed the limit. */
+/* Adds size bytes to the used memory; false: they exceed the limit. */
 static bool reserve(struct gpu *g, size_t size)
 {
 	struct gpu_memory *m = &g->memory;
 
 	pthread_mutex_lock(&g->lock);
-	bool fits = size <= g->info.limit - m->used;
-	if (fits)
+	bool is_within_limit = size <= g->info.limit - m->used;
+	if (is_within_limit)
 		m->used += size;
 	if (m->used > m->peak)
 		m->peak = m->used;
 	pthread_mutex_unlock(&g->lock);
-	return fits;
+	return is_within_limit;
 }
 
 int gpu_memory_alloc(struct gpu *g, size_t bytes, const char *holder, void *stream,

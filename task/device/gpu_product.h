@@ -9,14 +9,14 @@
 
 struct gpu_product {
 	enum mu_dtype type;
-	bool trans_a, trans_b; /* that operand is stored transposed */
+	bool trans_a, trans_b; /* the operand is stored transposed */
 	int64_t m, n, k;
 	cuda_ptr out, a, b;
-	/* The number of products; elements from one matrix to the next, 0: the same matrix. */
+	/* batch: number of products.  Strides: elements between matrices; 0: the same matrix. */
 	int64_t batch, a_stride, b_stride;
 };
 
-/* *done false: cuBLAS is not installed or cannot compute it, and nothing has been launched. */
-int gpu_product(struct gpu *g, const struct gpu_product *p, bool *done, struct mu_err *err);
+/* *is_launched false: cuBLAS is not installed or cannot compute it, and nothing was launched. */
+int gpu_product(struct gpu *g, const struct gpu_product *p, bool *is_launched, struct mu_err *err);
 
 #endif

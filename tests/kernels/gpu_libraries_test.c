@@ -85,7 +85,7 @@ static void convolve(const struct mu_tensor *x, const struct mu_tensor *filter)
 {
 	const struct gpu_convolution_axis axis = {8, 1, 1, 1, 8, 0};
 	const struct gpu_convolution what = {.type = MU_FLOAT,
-					     .way = GPU_CONVOLUTION_FORWARD,
+					     .direction = GPU_CONVOLUTION_FORWARD,
 					     .batch = 1,
 					     .channels = 4,
 					     .filters = 4,

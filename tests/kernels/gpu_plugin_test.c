@@ -57,29 +57,30 @@ static void one_description(const struct dnn_api *api, enum mu_dtype type, int64
 				int *h, int *q);
 	struct conv plan = {
 	    .api = api,
-	    .of = {.type = type,
-		   .batch = 5,
-		   .channels = 4,
-		   .filters = 6,
-		   .groups = groups,
-		   .row = {.in = 28, .size = 5, .stride = 2, .dilation = 1, .out = 14, .pad = 2},
-		   .column = {.in = 17, .size = 3, .stride = 1, .dilation = 3, .out = 11}}};
+	    .params = {
+		.type = type,
+		.batch = 5,
+		.channels = 4,
+		.filters = 6,
+		.groups = groups,
+		.row = {.in = 28, .size = 5, .stride = 2, .dilation = 1, .out = 14, .pad = 2},
+		.column = {.in = 17, .size = 3, .stride = 1, .dilation = 3, .out = 11}}};
 	int n, c, h, w;
 
 	*(void **)&output_of = dlsym(dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL),
 				     "cudnnGetConvolution2dForwardOutputDim");
 	assert_non_null(output_of);
-	assert_int_equal(describe(&plan, numbers[type]), 0);
+	assert_int_equal(describe(&plan, type_numbers[type]), 0);
 	assert_int_equal(output_of(plan.conv, plan.input, plan.filter, &n, &c, &h, &w), 0);
 	assert_int_equal(n, 5);
 	assert_int_equal(c, 6);
 	assert_int_equal(h, 14);
 	assert_int_equal(w, 11);
-	clear(&plan);
-	plan = (struct conv){.api = api, .of = plan.of};
-	plan.of.row.size = -1;
-	assert_int_equal(describe(&plan, numbers[type]), DNN_BAD_PARAM);
-	clear(&plan);
+	free_descriptors(&plan);
+	plan = (struct conv){.api = api, .params = plan.params};
+	plan.params.row.size = -1;
+	assert_int_equal(describe(&plan, type_numbers[type]), DNN_BAD_PARAM);
+	free_descriptors(&plan);
 }
 
 static void convolution_descriptors__of_the_real_library__agree_with_ours(void **state)

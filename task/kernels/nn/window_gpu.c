@@ -77,7 +77,7 @@ static const struct direction {
 				   2},
 };
 
-static enum gpu_convolution_way direction_of(const struct mu_node *n)
+static enum gpu_convolution_direction direction_of(const struct mu_node *n)
 {
 	return strstr(n->op, "BackpropInput")    ? GPU_CONVOLUTION_TO_INPUT
 	       : strstr(n->op, "BackpropFilter") ? GPU_CONVOLUTION_TO_FILTER
@@ -132,7 +132,8 @@ static int conv_library(struct kernel_call *c, const struct direction *d, const 
 			const struct mu_shape *shape, bool *is_done, struct mu_err *err)
 {
 	const struct gpu_convolution conv = {.type = g->type,
-					     .way = (enum gpu_convolution_way)(d - directions),
+					     .direction =
+						 (enum gpu_convolution_direction)(d - directions),
 					     .batch = g->batch,
 					     .channels = g->channels,
 					     .filters = g->filters,

@@ -96,10 +96,10 @@ static int start(const struct cuda_api *api, char *reason, size_t n)
 			 result_hint(result ? result : 100), result);
 		return -1;
 	}
-	if (!api->driver_version(&version) && version < CUDA_DRIVER_AT_LEAST) {
+	if (!api->driver_version(&version) && version < CUDA_MIN_DRIVER_VERSION) {
 		snprintf(reason, n, "the driver is of CUDA %d.%d; it must be %d.%d or newer",
-			 version / 1000, version % 1000 / 10, CUDA_DRIVER_AT_LEAST / 1000,
-			 CUDA_DRIVER_AT_LEAST % 1000 / 10);
+			 version / 1000, version % 1000 / 10, CUDA_MIN_DRIVER_VERSION / 1000,
+			 CUDA_MIN_DRIVER_VERSION % 1000 / 10);
 		return -1;
 	}
 	if (!kernels_image) {
