@@ -9,7 +9,7 @@
 #include "task/kernels/engine/blas.h"
 #include "task/kernels/engine/loops/loops.h"
 
-/* "cuda" and "cuda-sm90" for "cuda". */
+/* Returns true for the kind itself and its variants: "cuda" and "cuda-sm90" for "cuda". */
 static bool is_kind(const char *requested, const char *kind)
 {
 	size_t n = strlen(kind);
@@ -30,20 +30,20 @@ int device_open(const char *requested, const struct gpu_options *gpu, struct dev
 		struct mu_err *err)
 {
 	struct device_choice c = {0};
-	const char *want = requested && *requested ? requested : "auto";
-	bool is_gpu = strcasecmp(want, "gpu") == 0 || is_kind(want, "cuda");
-	bool is_any = strcasecmp(want, "auto") == 0 || strcasecmp(want, "cpu") == 0;
+	const char *variant = requested && *requested ? requested : "auto";
+	bool is_gpu = strcasecmp(variant, "gpu") == 0 || is_kind(variant, "cuda");
+	bool is_any = strcasecmp(variant, "auto") == 0 || strcasecmp(variant, "cpu") == 0;
 	int rc;
 
-	if (!is_gpu && !is_any && !is_kind(want, "cpu") && strcasecmp(want, "arm64") != 0)
+	if (!is_gpu && !is_any && !is_kind(variant, "cpu") && strcasecmp(variant, "arm64") != 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "'%.40s' is not a kernel variant: auto, cpu, gpu, cpu-generic, "
 			       "cpu-avx2, cpu-avx512, arm64 or cuda",
-			       want);
-	snprintf(c.requested, sizeof c.requested, "%s", want);
+			       variant);
+	snprintf(c.requested, sizeof c.requested, "%s", variant);
 	snprintf(c.probed, sizeof c.probed, "%s", cpu_kernels_best());
-	/* The CPU's kernels run the ops that have no GPU kernel. */
-	if ((rc = cpu_kernels_select(is_gpu || is_any ? NULL : want, err)))
+	/* CPU kernels run the ops without a GPU kernel. */
+	if ((rc = cpu_kernels_select(is_gpu || is_any ? NULL : variant, err)))
 		return rc;
 	snprintf(c.chosen, sizeof c.chosen, "%s", cpu_kernels_variant());
 	if (is_gpu && (rc = open_gpus(gpu, &c, err)))

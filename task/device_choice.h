@@ -4,7 +4,7 @@
  *
  * A request is "auto", "cpu", "gpu", or a variant: "cpu-generic", "cpu-avx2", "cpu-avx512",
  * "arm64", "cuda" or "cuda-<arch>". A variant that the hardware lacks fails with
- * FAILED_PRECONDITION, and the message says what is missing. There is no silent fallback. */
+ * FAILED_PRECONDITION, and the message names the missing feature.  There is no silent fallback. */
 #ifndef MU_TASK_DEVICE_CHOICE_H
 #define MU_TASK_DEVICE_CHOICE_H
 
@@ -18,7 +18,7 @@ struct device_choice {
 	struct device_set *gpus; /* the caller of device_open frees it; NULL: none */
 };
 
-/* gpu: (optional) how GPUs are to be used, when they are requested. */
+/* gpu: (optional) the options of GPUs, if these are requested. */
 int device_open(const char *requested, const struct gpu_options *gpu, struct device_choice *out,
 		struct mu_err *err);
 

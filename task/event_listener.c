@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A listener controls debug ops that have `gated_grpc`: its replies enable and disable watch keys,
- * which are kept when the stream ends.  An op with a key in state READ_WRITE is a breakpoint: it
+/* A listener controls debug ops that have `gated_grpc`: its replies enable and disable watch keys.
+ * Their states outlive the stream.  An op with a key in state READ_WRITE is a breakpoint: it
  * waits for a reply. */
 #include "task/event_listener.h"
 
@@ -18,7 +18,7 @@
 #define STATE(name) MUSTER__EVENT_REPLY__DEBUG_OP_STATE_CHANGE__STATE__##name
 
 enum {
-	MAX_LISTENERS = 64, /* the least recently used one is dropped for another */
+	MAX_LISTENERS = 64, /* the least recently used listener is replaced */
 	MAX_WATCH_KEYS = 4096,
 	MAX_WATCH_KEY_BYTES = 1024,
 };
@@ -32,7 +32,7 @@ struct listener {
 	_Atomic unsigned failures; /* streams that failed */
 	/* guarded by the lock of the table */
 	struct rpc_stream *stream; /* changed with both locks; NULL: not open */
-	unsigned users;
+	unsigned n_users;
 	uint64_t last_use;
 };
 
@@ -40,11 +40,11 @@ struct event_listeners {
 	long connect_ms, reply_ms;
 	pthread_mutex_t lock; /* may be taken with the lock of a listener held */
 	struct mu_map by_url;
-	uint64_t uses;
+	uint64_t n_uses;
 	bool stopped;
 };
 
-/* ---- the table ---- */
+/* ---- table of listeners ---- */
 
 static void free_listener(struct listener *l)
 {
@@ -55,7 +55,7 @@ static void free_listener(struct listener *l)
 	free(l);
 }
 
-/* Drops the least recently used listener, if no call uses it.  The lock is held. */
+/* Drops the least recently used listener that no call uses.  Called with the lock held. */
 static void drop_oldest(struct event_listeners *ls)
 {
 	struct listener *oldest = NULL;
@@ -63,7 +63,7 @@ static void drop_oldest(struct event_listeners *ls)
 	mu_map_each (&ls->by_url, slot) {
 		struct listener *l = slot->value;
 
-		if (!l->users && (!oldest || l->last_use < oldest->last_use))
+		if (!l->n_users && (!oldest || l->last_use < oldest->last_use))
 			oldest = l;
 	}
 	if (!oldest)
@@ -89,8 +89,8 @@ static struct listener *acquire(struct event_listeners *ls, const char *url)
 		mu_map_put(&ls->by_url, url, l);
 	}
 	if (l) {
-		l->users++;
-		l->last_use = ++ls->uses;
+		l->n_users++;
+		l->last_use = ++ls->n_uses;
 	}
 	pthread_mutex_unlock(&ls->lock);
 	return l;
@@ -99,11 +99,11 @@ static struct listener *acquire(struct event_listeners *ls, const char *url)
 static void release(struct event_listeners *ls, struct listener *l)
 {
 	pthread_mutex_lock(&ls->lock);
-	l->users--;
+	l->n_users--;
 	pthread_mutex_unlock(&ls->lock);
 }
 
-/* Replaces the stream, which may be NULL.  The lock of the listener is held. */
+/* Replaces the stream, which may be NULL.  Called with the lock of the listener held. */
 static void set_stream(struct event_listeners *ls, struct listener *l, struct rpc_stream *stream)
 {
 	struct rpc_stream *old;
@@ -178,7 +178,7 @@ static int open_stream(struct event_listeners *ls, struct listener *l, struct mu
 	return 0;
 }
 
-/* The lock of the listener is held. */
+/* Called with the lock of the listener held. */
 static int send_event(struct event_listeners *ls, struct listener *l, const struct debug_event *e,
 		      struct mu_err *err)
 {
@@ -212,7 +212,7 @@ static int event_send(void *ctx, const char *url, const struct debug_event *e, s
 			       MAX_LISTENERS);
 	failures = atomic_load(&l->failures);
 	pthread_mutex_lock(&l->lock);
-	/* Events that wait while the stream fails do not wait for another one. */
+	/* If the stream has failed meanwhile, this event fails too and opens no new stream. */
 	if (failures != atomic_load(&l->failures)) {
 		rc = mu_fail(err, MU_CANCELLED, "Write event to stream URL %s failed.", url);
 	} else {
@@ -231,15 +231,15 @@ static bool event_is_enabled(void *ctx, const char *url, const char *watch_key)
 {
 	struct event_listeners *ls = ctx;
 	struct listener *l = acquire(ls, url);
-	bool enabled;
+	bool is_enabled;
 
 	if (!l)
 		return false;
 	pthread_mutex_lock(&l->lock);
-	enabled = mu_map_get(&l->states, watch_key) != NULL;
+	is_enabled = mu_map_get(&l->states, watch_key) != NULL;
 	pthread_mutex_unlock(&l->lock);
 	release(ls, l);
-	return enabled;
+	return is_enabled;
 }
 
 /* Ends the stream and waits until the listener has ended it too. */

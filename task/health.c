@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The method Check answers for the whole task ("") and for each service by its name.  Watch is a
- * streaming method, which this server does not support.  It returns UNIMPLEMENTED; the protocol
- * lets clients poll Check then. */
+/* The method Check reports the status of the whole task ("") or of a service by its name.  Watch is
+ * a streaming method, which this server does not support.  It returns UNIMPLEMENTED; then clients
+ * may poll Check, according to the protocol. */
 #include "task/health.h"
 
 #include "lib/base/pb.h"
@@ -27,7 +27,7 @@ static bool is_service(struct mu_span name)
 	return false;
 }
 
-static int check(void *ctx, struct mu_span request, struct mu_buf *reply, struct mu_err *err)
+static int health_check(void *ctx, struct mu_span request, struct mu_buf *reply, struct mu_err *err)
 {
 	const struct master *master = ((struct task_context *)ctx)->master;
 	struct mu_pb m = mu_pb_of(request);
@@ -51,7 +51,7 @@ static int health_watch(void *ctx, struct mu_span request, struct mu_buf *reply,
 }
 
 const struct rpc_method health_methods[] = {
-    {"/grpc.health.v1.Health/Check", .respond = check},
+    {"/grpc.health.v1.Health/Check", .respond = health_check},
     {"/grpc.health.v1.Health/Watch", .respond = health_watch},
 };
 const unsigned health_n_methods = MU_COUNT(health_methods);

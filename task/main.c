@@ -19,7 +19,7 @@
 #include "lib/base/log.h"
 #include "task/server.h"
 
-enum { MMAP_THRESHOLD_BYTES = 32 << 20, TRIM_THRESHOLD_BYTES = 128 << 20 }; /* of malloc */
+enum { MMAP_THRESHOLD_BYTES = 32 << 20, TRIM_THRESHOLD_BYTES = 128 << 20 }; /* malloc parameters */
 enum {
 	DRAIN_MS = 2000,
 	PROGRESS_INTERVAL_MS = 500,
@@ -117,9 +117,9 @@ static int read_session_config(struct arguments *a, const char *path, struct mu_
 	return mu_buf_read_file(&a->session_config, path, MAX_SESSION_CONFIG, err);
 }
 
-/* Recognizes "--name=value" and "--name value".  Returns 1 and sets *value if arg is that flag. */
+/* Recognizes "--name=value" and "--name value".  Returns 1 and sets *value if arg is the flag. */
 static int is_flag(const char *arg, const char *next, const char *name, const char **value,
-		   int *taken)
+		   int *n_used)
 {
 	size_t n = strlen(name);
 
@@ -132,12 +132,12 @@ static int is_flag(const char *arg, const char *next, const char *name, const ch
 	if (arg[n] || !next)
 		return 0;
 	*value = next;
-	(*taken)++;
+	(*n_used)++;
 	return 1;
 }
 
-static int one_argument(struct arguments *a, const char *arg, const char *next, int *taken,
-			struct mu_err *err)
+static int parse_argument(struct arguments *a, const char *arg, const char *next, int *n_used,
+			  struct mu_err *err)
 {
 	const struct {
 		const char *name, **text;
@@ -168,7 +168,7 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 	int rc;
 
 	for (unsigned i = 0; i < MU_COUNT(flags); i++) {
-		if (!is_flag(arg, next, flags[i].name, &value, taken))
+		if (!is_flag(arg, next, flags[i].name, &value, n_used))
 			continue;
 		if (flags[i].text)
 			*flags[i].text = value;
@@ -203,7 +203,7 @@ static int cluster_from_env(struct arguments *a, struct mu_err *err)
 	return rc;
 }
 
-/* Returns 1 if the program has nothing more to do, as after --help. */
+/* Returns 1 if the program must exit at once, as after --help. */
 static int parse_arguments(struct arguments *a, int argc, char **argv, struct mu_err *err)
 {
 	const char *address;
@@ -220,7 +220,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct mu
 			puts("muster-task " MUSTER_VERSION);
 			return 1;
 		}
-		rc = one_argument(a, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &i, err);
+		rc = parse_argument(a, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &i, err);
 	}
 	if (!rc)
 		rc = cluster_from_env(a, err);
@@ -259,17 +259,17 @@ static int write_addresses(const char *path, const struct task_server *s, struct
 	return mu_write_file(path, b.data, b.len, err);
 }
 
-static int end_pipe[2]; /* carries one byte, the signal's number; 0: POST /finish */
+static int end_pipe[2]; /* transfers one byte, the number of the signal; 0: POST /finish */
 
 static void end_by_signal(int sig)
 {
-	int saved = errno;
+	int saved_errno = errno;
 	char byte = (char)sig;
 
 	if (write(end_pipe[1], &byte, 1) < 0) {
 		/* The pipe is full, so main will read an earlier request to end. */
 	}
-	errno = saved;
+	errno = saved_errno;
 }
 
 static void finish(void *arg)
@@ -289,28 +289,29 @@ static bool stdin_is_open(void)
 /* Prints the global step for `muster run`, if this task has it and it has changed. */
 static void report_progress(struct task_server *s)
 {
-	static int64_t reported = -1;
+	static int64_t last_reported = -1;
 	int64_t step = task_server_global_step(s);
 
-	if (step < 0 || step == reported)
+	if (step < 0 || step == last_reported)
 		return;
-	reported = step;
+	last_reported = step;
 	printf("progress step=%lld\n", (long long)step);
 	fflush(stdout);
 }
 
-/* Returns the time in ms that running steps get to complete. */
+/* Waits for the end of the task.  Returns the grace period of running steps in ms. */
 static long wait_for_signal(struct task_server *s, bool while_stdin)
 {
-	bool reports = getenv("MUSTER_PROGRESS") != NULL;
+	bool reports_progress = getenv("MUSTER_PROGRESS") != NULL;
 	struct pollfd fds[2] = {{.fd = end_pipe[0], .events = POLLIN},
 				{.fd = STDIN_FILENO, .events = POLLIN}};
 	char sig;
 
 	do {
-		int ready = poll(fds, while_stdin ? 2 : 1, reports ? PROGRESS_INTERVAL_MS : -1);
+		int ready =
+		    poll(fds, while_stdin ? 2 : 1, reports_progress ? PROGRESS_INTERVAL_MS : -1);
 
-		if (reports)
+		if (reports_progress)
 			report_progress(s);
 		if (ready <= 0)
 			continue;

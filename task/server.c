@@ -65,7 +65,7 @@ static void host_of(const char *address, char *host, size_t size)
 		snprintf(host, size, "%.*s", (int)(colon - address), address);
 }
 
-/* ---- starting ---- */
+/* ---- start ---- */
 
 static int listen_for_calls(struct task_server *s, const char *const *addresses, unsigned n,
 			    struct mu_err *err)
@@ -104,11 +104,11 @@ static char *target_of(const char *address, int port)
 	return mu_xasprintf(strchr(host, ':') ? "grpc://[%s]:%d" : "grpc://%s:%d", host, port);
 }
 
-/* MUSTER_THREADS is set by launchers that start several tasks on one machine. */
+/* Launchers that start several tasks on one machine set MUSTER_THREADS. */
 static unsigned compute_threads(unsigned requested)
 {
-	const char *share = getenv("MUSTER_THREADS");
-	long n = requested || !share ? (long)requested : strtol(share, NULL, 10);
+	const char *env_threads = getenv("MUSTER_THREADS");
+	long n = requested || !env_threads ? (long)requested : strtol(env_threads, NULL, 10);
 
 	return n > 0 && n <= MAX_COMPUTE_THREADS ? (unsigned)n : 0;
 }
@@ -129,8 +129,8 @@ static int read_gpu_options(const Muster__GPUOptions *from, struct gpu_options *
 	return 0;
 }
 
-/* Reads the number of CPU devices and the options of GPUs from a ConfigProto.  Without a GPU the
- * kernels are the CPU's. */
+/* Reads the number of CPU devices and the options of GPUs from a ConfigProto.  If it excludes
+ * GPUs, selects CPU kernels. */
 static int read_devices(struct mu_span config, unsigned *n_cpus, struct gpu_options *gpu,
 			const char **kernels, struct mu_err *err)
 {
@@ -204,21 +204,21 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	return 0;
 }
 
-/* Starts the tensor streams of the kind in the options, else in MUSTER_PEER. */
+/* Starts the tensor streams, of the kind in the options or else in MUSTER_PEER. */
 static int start_streams(struct task_server *s, const struct task_server_options *o,
 			 const char *address, struct mu_err *err)
 {
-	const char *how = o->peer ? o->peer : getenv("MUSTER_PEER");
+	const char *kind = o->peer ? o->peer : getenv("MUSTER_PEER");
 	char host[256];
 
-	if (how && !strcmp(how, "grpc"))
+	if (kind && !strcmp(kind, "grpc"))
 		return 0;
 	host_of(address, host, sizeof(host));
 	return peers_start_streams(
 	    s->peers,
 	    &(struct streams_options){.host = strncmp(address, "unix:", 5) ? host : NULL,
 				      .port = o->stream_port,
-				      .only_tcp = how && !strcmp(how, "tcp"),
+				      .only_tcp = kind && !strcmp(kind, "tcp"),
 				      .tls = s->tls},
 	    err);
 }
@@ -226,14 +226,14 @@ static int start_streams(struct task_server *s, const struct task_server_options
 int task_server_start(const struct task_server_options *o, struct task_server **out,
 		      struct mu_err *err)
 {
-	const char *named = mu_cluster_address(o->cluster, o->job, o->index, err);
-	const char *addresses[2] = {o->bind ? o->bind : named, o->local};
+	const char *cluster_address = mu_cluster_address(o->cluster, o->job, o->index, err);
+	const char *addresses[2] = {o->bind ? o->bind : cluster_address, o->local};
 	struct task_server *s;
 	char host[256];
 	struct mu_err why;
 	int rc;
 
-	if (!named)
+	if (!cluster_address)
 		return err ? -(int)err->code : -MU_NOT_FOUND;
 	s = MU_NEW(struct task_server);
 	pthread_mutex_init(&s->lock, NULL);

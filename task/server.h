@@ -16,25 +16,25 @@ struct task_server_options {
 	const char *bind; /* (optional) "host:port" to listen on; else the address in the cluster */
 	const char *local;   /* (optional) a second address, for local clients:
 				"unix:path" or "127.0.0.1:port" */
-	int epoch;           /* of the cluster; 0: not known */
+	int epoch;           /* epoch of the cluster; 0: unknown */
 	int http_port;       /* 0 picks one; -1: none */
 	int stream_port;     /* for streams of tasks on other machines; 0: any */
 	const char *kernels; /* (optional) "auto" */
-	bool *unsupported; /* (optional) set to true when the machine does not support `kernels` */
-	const char *peer;  /* (optional) "grpc": no streams between tasks; "tcp": no streams
-			     over Unix sockets; else MUSTER_PEER */
-	const char *tls;   /* (optional) the folder of task/rpc/tls.h: `bind` and connections to
-			     other tasks use mutual TLS, `local` does not */
-	unsigned threads;  /* of the compute pool; 0: MUSTER_THREADS, or the CPUs of the cgroup */
-	long connect_timeout_ms; /* how long CreateSession waits for missing tasks; 0: no limit */
-	int64_t session_idle_ms; /* when an unused session is closed; 0: never */
+	bool *unsupported;   /* (optional) set to true if the machine does not support `kernels` */
+	const char *peer;    /* (optional) "grpc": no streams between tasks; "tcp": no streams
+			       over Unix sockets; else MUSTER_PEER */
+	const char *tls;     /* (optional) the folder of task/rpc/tls.h: `bind` and connections to
+			       other tasks use mutual TLS, `local` does not */
+	unsigned threads;    /* compute threads; 0: MUSTER_THREADS, or the CPUs of the cgroup */
+	long connect_timeout_ms; /* limit of CreateSession's wait for missing tasks; 0: none */
+	int64_t session_idle_ms; /* an unused session is closed after this time; 0: never */
 	struct mu_span session_config; /* (optional) a ConfigProto, the defaults of every session;
 					  borrowed for the server's life */
 	int python_socket;             /* (optional) of the program that runs Python functions, see
 					  task/runtime/python_process.h; 0: none */
 	/* (optional) the SHA-256 of the job's bearer token, as 64 hexadecimal digits.  POST
-	 * requests need the token unless they come from the loopback interface.  NULL: POST is
-	 * accepted from the loopback interface only. */
+	 * requests need the token unless they come from the loopback interface.  NULL: only the
+	 * loopback interface may POST. */
 	const char *token_digest;
 	/* (optional) Called from the HTTP thread for POST /finish. */
 	void (*finish)(void *arg);

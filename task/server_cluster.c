@@ -3,9 +3,9 @@
  *
  *	{"epoch": 3, "cluster": {"ps": ["host:port"], "worker": ["host:port", …]}}
  *
- * The operator or launcher sends it whenever members have joined or left since this task started.
- * /status reports the epoch of the last accepted update; updates with an older epoch change
- * nothing.  New members are added, so that this task can fetch tensors from them.  The address of a
+ * The operator or launcher sends it when members join or leave after the start of this task.
+ * /status reports the epoch of the last accepted update; updates with an older epoch have no
+ * effect.  New members are added, so that this task can fetch tensors from them.  The address of a
  * known member does not change.  Removed members stay in the table: no step refers to them, and a
  * replacement has the same name and address.
  *

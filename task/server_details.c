@@ -13,7 +13,7 @@ enum { MAX_RESOURCES = 1000, MAX_STEPS = 100, MAX_WAITS = 8, MAX_SESSIONS = 1000
 struct list {
 	cJSON *items;
 	unsigned n;
-	cJSON *waits_for; /* "waitsFor" of the current step; NULL: the step is not listed yet */
+	cJSON *waits_for; /* "waitsFor" of the current step; NULL: the list does not have it yet */
 	unsigned n_waits;
 	int64_t step_id;
 };
@@ -50,7 +50,7 @@ static void begin_step(void *arg, int64_t step_id)
 	l->n_waits = 0;
 }
 
-/* Adds a node or tensor that the current step waits for.  The first one also lists the step. */
+/* Adds a node or tensor that the current step waits for; the first time, adds the step too. */
 static void add_wait(struct list *l, const char *text)
 {
 	if (l->n_waits++ >= MAX_WAITS || (!l->waits_for && l->n >= MAX_STEPS))
@@ -106,15 +106,15 @@ static void list_sessions(struct task_server *s, struct list *l)
 
 	pthread_mutex_lock(&m->lock);
 	mu_map_each (&m->sessions, slot) {
-		struct session *one = slot->value;
+		struct session *session = slot->value;
 		cJSON *item;
 
 		if (l->n++ >= MAX_SESSIONS)
 			break;
 		item = add_item(l);
-		cJSON_AddStringToObject(item, "handle", one->handle);
-		cJSON_AddNumberToObject(item, "ageSeconds", seconds_since(one->created_ms));
-		cJSON_AddNumberToObject(item, "idleSeconds", seconds_since(one->used_ms));
+		cJSON_AddStringToObject(item, "handle", session->handle);
+		cJSON_AddNumberToObject(item, "ageSeconds", seconds_since(session->created_ms));
+		cJSON_AddNumberToObject(item, "idleSeconds", seconds_since(session->used_ms));
 	}
 	pthread_mutex_unlock(&m->lock);
 }

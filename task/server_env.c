@@ -8,7 +8,7 @@
 #include "lib/tls/token.h"
 #include "task/server.h"
 
-/* Leaves *out as it is if the variable is unset or empty. */
+/* Does not change *out if the variable is unset or empty. */
 static int env_read_number(const char *name, int max, int *out, struct mu_err *err)
 {
 	const char *text = getenv(name);

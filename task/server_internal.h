@@ -29,13 +29,13 @@ struct task_server {
 	char *target;
 	int64_t started_ms;
 	_Atomic bool ready;
-	_Atomic int epoch;                /* of the cluster's last known membership; 0: not known */
+	_Atomic int epoch; /* epoch of the last accepted cluster update; 0: unknown */
 	char token_digest[MU_TOKEN_SIZE]; /* "": the job has no token */
 	void (*finish)(void *arg);
 	void *finish_arg;
 	pthread_mutex_t lock; /* guards the members below */
 	char *progress;
-	int64_t rate_ms;     /* when `rate` and `busy` were last computed */
+	int64_t rate_ms;     /* time of the last computation of `rate` and `busy` */
 	uint64_t rate_steps; /* steps at rate_ms */
 	double rate_cpu;     /* CPU seconds at rate_ms */
 	double rate, busy;   /* steps per second; share of the CPUs in use, 0 to 1 */

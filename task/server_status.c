@@ -66,10 +66,10 @@ static void measure(struct task_server *s, uint64_t steps, double *rate, double 
 
 	pthread_mutex_lock(&s->lock);
 	if (now - s->rate_ms >= 1000) {
-		double passed = (double)(now - s->rate_ms) / 1000, cpu = cpu_seconds();
-		double share = (cpu - s->rate_cpu) / passed / thread_pool_size(s->rt->pool);
+		double elapsed_s = (double)(now - s->rate_ms) / 1000, cpu = cpu_seconds();
+		double share = (cpu - s->rate_cpu) / elapsed_s / thread_pool_size(s->rt->pool);
 
-		s->rate = (double)(steps - s->rate_steps) / passed;
+		s->rate = (double)(steps - s->rate_steps) / elapsed_s;
 		s->busy = share > 1 ? 1 : share;
 		s->rate_ms = now;
 		s->rate_steps = steps;
@@ -222,12 +222,13 @@ static void status_finish(struct task_server *s, struct mu_http_answer *out)
 static bool is_authorized(const struct task_server *s, const struct mu_http_request *rq)
 {
 	static const char scheme[] = "Bearer ";
-	const char *given = rq->authorization;
+	const char *authorization = rq->authorization;
 
 	if (rq->loopback)
 		return true;
-	return given && s->token_digest[0] && strncasecmp(given, scheme, strlen(scheme)) == 0 &&
-	       mu_token_matches(mu_span_of(given + strlen(scheme)), s->token_digest);
+	return authorization && s->token_digest[0] &&
+	       strncasecmp(authorization, scheme, strlen(scheme)) == 0 &&
+	       mu_token_matches(mu_span_of(authorization + strlen(scheme)), s->token_digest);
 }
 
 static void reply_unauthorized(const struct task_server *s, const char *path,
@@ -250,22 +251,23 @@ void server_http_handle(void *server, const struct mu_http_request *rq, struct m
 {
 	struct task_server *s = server;
 	const char *path = rq->path, *method = rq->method;
-	bool cluster = !strcmp(path, "/cluster"), post = cluster || !strcmp(path, "/finish");
+	bool is_cluster = !strcmp(path, "/cluster"),
+	     is_post = is_cluster || !strcmp(path, "/finish");
 
-	if (strcmp(method, post ? "POST" : "GET") && !(!post && !strcmp(method, "HEAD"))) {
+	if (strcmp(method, is_post ? "POST" : "GET") && !(!is_post && !strcmp(method, "HEAD"))) {
 		out->status = 405;
 		mu_buf_printf(&out->body, "%s: the method must be %s\n", path,
-			      post ? "POST" : "GET");
+			      is_post ? "POST" : "GET");
 		return;
 	}
-	if (post && !is_authorized(s, rq)) {
+	if (is_post && !is_authorized(s, rq)) {
 		reply_unauthorized(s, path, out);
 		return;
 	}
 	out->status = 200;
-	if (cluster) {
+	if (is_cluster) {
 		server_cluster_post(s, rq->body, out);
-	} else if (post) {
+	} else if (is_post) {
 		status_finish(s, out);
 	} else if (!strcmp(path, "/healthz")) {
 		mu_buf_puts(&out->body, "ok\n");
