@@ -3,8 +3,8 @@
 #ifndef MU_LIB_BASE_BACKOFF_H
 #define MU_LIB_BASE_BACKOFF_H
 
-/* Seconds to wait after so many failures before this one: first_s, doubled for each, at most
- * max_s. */
+/* Returns the seconds to wait before a retry: first_s, doubled for each of `failures` earlier
+ * failures, at most max_s. */
 static inline double mu_backoff(int failures, double first_s, double max_s)
 {
 	double wait = first_s;

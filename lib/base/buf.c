@@ -22,13 +22,13 @@ void mu_buf_clear(struct mu_buf *b)
 		b->data[0] = '\0';
 }
 
-void mu_buf_reserve(struct mu_buf *b, size_t more)
+void mu_buf_reserve(struct mu_buf *b, size_t n)
 {
-	if (b->cap - b->len > more)
+	if (b->cap - b->len > n)
 		return;
 	size_t cap = b->cap ? b->cap * 2 : 64;
-	if (cap < b->len + more + 1)
-		cap = b->len + more + 1;
+	if (cap < b->len + n + 1)
+		cap = b->len + n + 1;
 	b->data = mu_xrealloc(b->data, cap);
 	b->cap = cap;
 }
@@ -54,19 +54,19 @@ void mu_buf_putc(struct mu_buf *b, char c)
 
 void mu_buf_vprintf(struct mu_buf *b, const char *fmt, va_list ap)
 {
-	enum { MOST = 64 }; /* most texts are shorter, so one vsnprintf is enough */
-	va_list again;
+	enum { TYPICAL_BYTES = 64 }; /* most texts are shorter: one vsnprintf is enough */
+	va_list ap_copy;
 
-	va_copy(again, ap);
-	mu_buf_reserve(b, MOST);
+	va_copy(ap_copy, ap);
+	mu_buf_reserve(b, TYPICAL_BYTES);
 	int n = vsnprintf(b->data + b->len, b->cap - b->len, fmt, ap);
 	if (n > 0 && (size_t)n >= b->cap - b->len) {
 		mu_buf_reserve(b, (size_t)n);
-		vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+		vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap_copy);
 	}
 	b->len += n > 0 ? (size_t)n : 0;
 	b->data[b->len] = 0;
-	va_end(again);
+	va_end(ap_copy);
 }
 
 void mu_buf_printf(struct mu_buf *b, const char *fmt, ...)
@@ -87,7 +87,7 @@ char *mu_buf_take(struct mu_buf *b)
 	return p;
 }
 
-/* Reads all of the descriptor, and closes it. */
+/* Reads the descriptor to its end and closes it. */
 static int read_all(struct mu_buf *b, int fd, const char *path, size_t limit, struct mu_err *err)
 {
 	size_t start = b->len;
@@ -143,7 +143,7 @@ static int write_all(int fd, const char *p, size_t n)
 	return 0;
 }
 
-static void sync_folder_of(const char *path)
+static void sync_parent_folder(const char *path)
 {
 	MU_AUTO_FREE char *copy = mu_xstrdup(path);
 	int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -162,21 +162,21 @@ int mu_write_file(const char *path, const void *data, size_t len, struct mu_err 
 
 	if (fd < 0)
 		return mu_fail_errno(err, errno, "cannot write %s", path);
-	int bad = write_all(fd, data, len) || fsync(fd);
-	int why = errno;
-	if (close(fd) && !bad) {
-		bad = 1;
-		why = errno;
+	int failed = write_all(fd, data, len) || fsync(fd);
+	int errnum = errno;
+	if (close(fd) && !failed) {
+		failed = 1;
+		errnum = errno;
 	}
-	if (!bad && rename(tmp_path, path)) {
-		bad = 1;
-		why = errno;
+	if (!failed && rename(tmp_path, path)) {
+		failed = 1;
+		errnum = errno;
 	}
-	if (bad) {
+	if (failed) {
 		unlink(tmp_path);
-		return mu_fail_errno(err, why, "cannot write %s", path);
+		return mu_fail_errno(err, errnum, "cannot write %s", path);
 	}
-	sync_folder_of(path);
+	sync_parent_folder(path);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growable byte buffer, always NUL-terminated past its end when not empty-initialised. */
+/* A growable byte buffer.  A NUL follows its last byte once memory is allocated. */
 #ifndef MU_LIB_BASE_BUF_H
 #define MU_LIB_BASE_BUF_H
 
@@ -22,18 +22,18 @@ struct mu_span {
 	size_t len;
 };
 
-static inline bool mu_ends_with(const char *s, const char *end)
+static inline bool mu_ends_with(const char *s, const char *suffix)
 {
-	size_t n = strlen(s), m = strlen(end);
+	size_t n = strlen(s), m = strlen(suffix);
 
-	return n >= m && strcmp(s + n - m, end) == 0;
+	return n >= m && strcmp(s + n - m, suffix) == 0;
 }
 
 #define MU_SPAN(literal) ((struct mu_span){(literal), sizeof(literal) - 1})
 
 void mu_buf_fini(struct mu_buf *b);
-void mu_buf_clear(struct mu_buf *b);                /* keeps the memory */
-void mu_buf_reserve(struct mu_buf *b, size_t more); /* room for `more` bytes and a NUL */
+void mu_buf_clear(struct mu_buf *b);             /* keeps the memory */
+void mu_buf_reserve(struct mu_buf *b, size_t n); /* room for n more bytes and a NUL */
 void mu_buf_put(struct mu_buf *b, const void *p, size_t n);
 void mu_buf_puts(struct mu_buf *b, const char *s);
 void mu_buf_putc(struct mu_buf *b, char c);
@@ -44,7 +44,7 @@ char *mu_buf_take(struct mu_buf *b); /* returns the NUL-terminated memory (never
 
 /* Reads a whole file of at most `limit` bytes. */
 int mu_buf_read_file(struct mu_buf *b, const char *path, size_t limit, struct mu_err *err);
-/* Likewise; "-" is the standard input. */
+/* As mu_buf_read_file; "-" is the standard input. */
 int mu_buf_read_input(struct mu_buf *b, const char *path, size_t limit, struct mu_err *err);
 /* Replaces the file atomically: writes and syncs a temporary file, renames it, syncs the folder. */
 int mu_write_file(const char *path, const void *data, size_t len, struct mu_err *err);
@@ -75,7 +75,7 @@ static inline bool mu_span_is(struct mu_span a, const char *s)
 {
 	return mu_span_eq(a, mu_span_of(s));
 }
-/* The position of a text in a NULL-terminated list; -1: it is NULL or not there. */
+/* Returns the index of text in a NULL-terminated list; -1 if it is NULL or not in the list. */
 static inline int mu_word_index(const char *text, const char *const *words)
 {
 	for (int i = 0; text && words[i]; i++)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
-static inline int64_t mu_time_of_ns(clockid_t clock)
+static inline int64_t mu_clock_read_ns(clockid_t clock)
 {
 	struct timespec t;
 
@@ -17,7 +17,7 @@ static inline int64_t mu_time_of_ns(clockid_t clock)
 
 static inline int64_t mu_clock_ns(void)
 {
-	return mu_time_of_ns(CLOCK_MONOTONIC);
+	return mu_clock_read_ns(CLOCK_MONOTONIC);
 }
 
 static inline int64_t mu_clock_ms(void)
@@ -32,7 +32,7 @@ static inline double mu_clock(void) /* seconds */
 
 static inline int64_t mu_wall_ns(void)
 {
-	return mu_time_of_ns(CLOCK_REALTIME);
+	return mu_clock_read_ns(CLOCK_REALTIME);
 }
 
 static inline double mu_wall(void) /* seconds */

@@ -7,13 +7,13 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Returns 0 when it was woken, ETIMEDOUT when it is until_ms.  INT64_MAX: there is no limit. */
+/* Returns 0 after a wake-up, ETIMEDOUT at until_ms.  INT64_MAX: no time-out. */
 static inline int mu_cond_wait_until(pthread_cond_t *c, pthread_mutex_t *lock, int64_t until_ms)
 {
-	const struct timespec at = {until_ms / 1000, until_ms % 1000 * 1000000};
+	const struct timespec deadline = {until_ms / 1000, until_ms % 1000 * 1000000};
 
 	return until_ms == INT64_MAX ? pthread_cond_wait(c, lock)
-				     : pthread_cond_clockwait(c, lock, CLOCK_MONOTONIC, &at);
+				     : pthread_cond_clockwait(c, lock, CLOCK_MONOTONIC, &deadline);
 }
 
 #endif

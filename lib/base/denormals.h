@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #if defined(__x86_64__)
-/* Returns the mode of the thread before, for mu_set_float_mode. */
+/* Returns the thread's previous mode, for mu_set_float_mode. */
 static inline uint64_t mu_flush_denormals(void)
 {
 	unsigned before = __builtin_ia32_stmxcsr();

@@ -95,8 +95,8 @@ int mu_fail_errno(struct mu_err *err, int errnum, const char *fmt, ...)
 	return rc;
 }
 
-/* An error without a code is a fault of the function that returned it.  It would pass for success.
- */
+/* An error with code MU_OK is a bug in the function that returned it.  Callers would take it for
+ * success. */
 static void require_code(struct mu_err *err)
 {
 	if (err->code == MU_OK)

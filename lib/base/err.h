@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors: one type, one contract (docs/errors.md).
  *
- * A function that can fail returns 0 or a negative code and takes `struct mu_err *err` last; on
- * failure its other outputs are untouched and err has a message of one line.  err may be NULL.  The
- * function that handles an error logs it, once; all others return it.
+ * A function that can fail returns 0 or a negative code.  Its last parameter is `struct mu_err
+ * *err`, which may be NULL.  A failure sets err, with a message of one line, and leaves all other
+ * outputs unchanged.  The function that handles an error logs it, once; all others return it.
  */
 #ifndef MU_LIB_BASE_ERR_H
 #define MU_LIB_BASE_ERR_H
@@ -63,10 +63,10 @@ int mu_wrap(struct mu_err *err, const char *fmt, ...) __attribute__((format(prin
 /* Appends to the message; returns -code. */
 int mu_append(struct mu_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Returns "INVALID_ARGUMENT" and so on; "UNKNOWN" for numbers that are no code. */
+/* Returns "INVALID_ARGUMENT" and so on; "UNKNOWN" for numbers that are not codes. */
 const char *mu_code_name(enum mu_code code);
 
-/* Converts a received integer; returns MU_UNKNOWN for numbers that are no code. */
+/* Converts a received integer; returns MU_UNKNOWN for numbers that are not codes. */
 enum mu_code mu_code_from(long number);
 
 #endif

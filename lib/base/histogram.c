@@ -11,7 +11,7 @@ const double mu_histogram_job_bounds[MU_HISTOGRAM_BUCKETS] = {
 /* Limit of one value in seconds, so that the sum of microseconds does not overflow. */
 static const double max_seconds = 1e9;
 
-static unsigned bounds_of(const struct mu_histogram *h)
+static unsigned count_bounds(const struct mu_histogram *h)
 {
 	unsigned n = 0;
 
@@ -22,7 +22,7 @@ static unsigned bounds_of(const struct mu_histogram *h)
 
 void mu_histogram_add(struct mu_histogram *h, double seconds)
 {
-	unsigned i = 0, n = bounds_of(h);
+	unsigned i = 0, n = count_bounds(h);
 
 	if (!(seconds > 0))
 		seconds = 0;
@@ -42,7 +42,7 @@ void mu_histogram_write_type(const char *name, struct mu_buf *out)
 void mu_histogram_write(struct mu_histogram *h, const char *name, const char *labels,
 			struct mu_buf *out)
 {
-	unsigned n = bounds_of(h);
+	unsigned n = count_bounds(h);
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i <= n; i++) {

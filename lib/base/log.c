@@ -77,17 +77,17 @@ void mu_log(enum mu_log_level level, const char *component, const char *fmt, ...
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
-	char when[40];
-	size_t n = strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(when + n, sizeof when - n, ".%03ldZ", now.tv_nsec / 1000000);
+	char timestamp[40];
+	size_t n = strftime(timestamp, sizeof timestamp, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(timestamp + n, sizeof timestamp - n, ".%03ldZ", now.tv_nsec / 1000000);
 	if (as_json) {
-		mu_buf_printf(&line, "{\"ts\":\"%s\",\"level\":\"%s\",\"program\":\"%s\",", when,
-			      level_names[level], program_name);
+		mu_buf_printf(&line, "{\"ts\":\"%s\",\"level\":\"%s\",\"program\":\"%s\",",
+			      timestamp, level_names[level], program_name);
 		mu_buf_printf(&line, "\"component\":\"%s\",\"msg\":", component);
 		put_json_string(&line, text.data);
 		mu_buf_puts(&line, "}\n");
 	} else {
-		mu_buf_printf(&line, "%s %-5s %s: %s: %s\n", when + 11, level_names[level],
+		mu_buf_printf(&line, "%s %-5s %s: %s: %s\n", timestamp + 11, level_names[level],
 			      program_name, component, text.data);
 	}
 	/* One write, so that the lines of two threads do not interleave. */
@@ -100,7 +100,7 @@ bool mu_log_line_is_info(const char *line, size_t n)
 	static const struct {
 		const char *begin;
 		size_t offset;
-		const char *level; /* behind the time, which has a fixed length */
+		const char *level; /* after the time, which has a fixed length */
 	} formats[] = {{"", sizeof("12:34:56.789") - 1, "Z info  "},
 		       {"{\"ts\":\"", sizeof("{\"ts\":\"2026-01-31T12:34:56.789") - 1,
 			"Z\",\"level\":\"info\","}};

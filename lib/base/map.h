@@ -30,7 +30,7 @@ void *mu_map_del(struct mu_map *m, const char *key); /* returns the value remove
 void *mu_map_del_n(struct mu_map *m, const void *key, size_t len);
 
 /* Iterates in any order: for (struct mu_map_slot *s = NULL; (s = mu_map_next(m, s));).  The map
- * must not change meanwhile. */
+ * must not change during the iteration. */
 struct mu_map_slot *mu_map_next(const struct mu_map *m, struct mu_map_slot *after);
 #define mu_map_each(m, s) for (struct mu_map_slot *s = NULL; (s = mu_map_next((m), s));)
 

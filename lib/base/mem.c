@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void *or_die(void *p, size_t size)
+static void *abort_if_null(void *p, size_t size)
 {
 	if (!p && size) {
 		fprintf(stderr, "muster: out of memory asking for %zu bytes\n", size);
@@ -15,17 +15,17 @@ static void *or_die(void *p, size_t size)
 
 void *mu_xmalloc(size_t size)
 {
-	return or_die(malloc(size), size);
+	return abort_if_null(malloc(size), size);
 }
 
 void *mu_xcalloc(size_t count, size_t size)
 {
-	return or_die(calloc(count, size), count ? size : 0);
+	return abort_if_null(calloc(count, size), count ? size : 0);
 }
 
 void *mu_xrealloc(void *p, size_t size)
 {
-	return or_die(realloc(p, size), size);
+	return abort_if_null(realloc(p, size), size);
 }
 
 char *mu_xstrdup(const char *s)
@@ -55,7 +55,7 @@ char *mu_xasprintf(const char *fmt, ...)
 
 	va_start(ap, fmt);
 	if (vasprintf(&p, fmt, ap) < 0)
-		or_die(NULL, 1);
+		abort_if_null(NULL, 1);
 	va_end(ap);
 	return p;
 }
@@ -65,8 +65,8 @@ struct mu_arena_block {
 	_Alignas(16) char data[];
 };
 
-/* Block sizes double from 4 KiB, so that big arenas have few blocks.  A larger request gets a block
- * of its own. */
+/* Block sizes double from 4 KiB, so that big arenas have few blocks.  A larger request gets a
+ * separate block. */
 enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20 };
 
 void mu_arena_init(struct mu_arena *a)
@@ -138,14 +138,14 @@ char *mu_arena_strdup(struct mu_arena *a, const char *s)
 
 char *mu_arena_printf(struct mu_arena *a, const char *fmt, ...)
 {
-	va_list ap, again;
+	va_list ap, ap_copy;
 
 	va_start(ap, fmt);
-	va_copy(again, ap);
+	va_copy(ap_copy, ap);
 	int n = vsnprintf(NULL, 0, fmt, ap);
 	char *p = mu_arena_alloc(a, (size_t)n + 1);
-	vsnprintf(p, (size_t)n + 1, fmt, again);
-	va_end(again);
+	vsnprintf(p, (size_t)n + 1, fmt, ap_copy);
+	va_end(ap_copy);
 	va_end(ap);
 	return p;
 }

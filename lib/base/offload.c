@@ -8,17 +8,17 @@
 #include "lib/base/sleepers.h"
 #include "lib/base/thread.h"
 
-struct job {
-	struct job *next;
+struct work_item {
+	struct work_item *next;
 	void (*fn)(void *arg);
 	void *arg;
 };
 struct mu_offload {
 	pthread_mutex_t lock;
 	struct mu_sleepers sleepers;
-	struct job *first, **last;
+	struct work_item *first, **last;
 	unsigned queued, idle, n_threads, max_threads;
-	bool ending;
+	bool stopping;
 	pthread_t *threads;
 };
 
@@ -36,12 +36,12 @@ struct mu_offload *mu_offload_new(unsigned max_threads)
 static void *offload_thread(void *arg)
 {
 	struct mu_offload *o = arg;
-	struct job *j;
+	struct work_item *j;
 
 	pthread_mutex_lock(&o->lock);
 	for (;;) {
 		o->idle++;
-		while (!o->first && !o->ending)
+		while (!o->first && !o->stopping)
 			mu_sleep(&o->sleepers, &o->lock);
 		o->idle--;
 		j = o->first;
@@ -62,9 +62,9 @@ static void *offload_thread(void *arg)
 
 void mu_offload_run(struct mu_offload *o, void (*fn)(void *arg), void *arg)
 {
-	struct job *j = MU_NEW(struct job);
+	struct work_item *j = MU_NEW(struct work_item);
 
-	*j = (struct job){.fn = fn, .arg = arg};
+	*j = (struct work_item){.fn = fn, .arg = arg};
 	pthread_mutex_lock(&o->lock);
 	*o->last = j;
 	o->last = &j->next;
@@ -81,7 +81,7 @@ void mu_offload_free(struct mu_offload *o)
 	if (!o)
 		return;
 	pthread_mutex_lock(&o->lock);
-	o->ending = true;
+	o->stopping = true;
 	mu_wake_all(&o->sleepers);
 	pthread_mutex_unlock(&o->lock);
 	for (unsigned i = 0; i < o->n_threads; i++)

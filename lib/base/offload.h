@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads for blocking work such as creating a session or registering a graph, so that RPC threads
- * never block.  Threads start on demand, up to a limit, and stay. */
+ * never block.  Threads start on demand, up to a limit, and run until mu_offload_free. */
 #ifndef MU_LIB_BASE_OFFLOAD_H
 #define MU_LIB_BASE_OFFLOAD_H
 

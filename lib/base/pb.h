@@ -48,7 +48,7 @@ bool mu_pb_next(struct mu_pb *m, struct mu_pb_field *f);
 unsigned mu_pb_count(struct mu_span message, uint32_t number);
 bool mu_pb_varint(struct mu_pb *m, uint64_t *out); /* one raw varint, for packed lists */
 bool mu_pb_fixed32(struct mu_pb *m, uint32_t *out);
-/* The next value of a packed list of numbers with this wire type. */
+/* Reads the next value of a packed list of numbers with this wire type; false at its end. */
 bool mu_pb_packed_next(struct mu_pb *m, enum mu_pb_type wire, uint64_t *out);
 float mu_pb_float(const struct mu_pb_field *f);   /* of a FIXED32 field */
 double mu_pb_double(const struct mu_pb_field *f); /* of a FIXED64 field */

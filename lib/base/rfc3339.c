@@ -31,20 +31,20 @@ void mu_rfc3339_write_micro(char out[MU_RFC3339], double seconds)
 
 double mu_rfc3339_read(const char *text)
 {
-	static const char form[] = "0000-00-00T00:00:00";
-	double fraction = 0, place = 0.1;
+	static const char pattern[] = "0000-00-00T00:00:00";
+	double fraction = 0, digit_value = 0.1;
 	struct tm tm = {0};
 
-	if (!text || strnlen(text, sizeof(form)) < sizeof(form) - 1)
+	if (!text || strnlen(text, sizeof(pattern)) < sizeof(pattern) - 1)
 		return 0;
-	for (unsigned i = 0; i < sizeof(form) - 1; i++)
-		if (form[i] == '0' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
+	for (unsigned i = 0; i < sizeof(pattern) - 1; i++)
+		if (pattern[i] == '0' ? text[i] < '0' || text[i] > '9' : text[i] != pattern[i])
 			return 0;
 	text = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
 	if (!text || tm.tm_sec > 60) /* 60: a leap second */
 		return 0;
 	if (*text == '.')
-		for (text++; *text >= '0' && *text <= '9'; text++, place /= 10)
-			fraction += (*text - '0') * place;
+		for (text++; *text >= '0' && *text <= '9'; text++, digit_value /= 10)
+			fraction += (*text - '0') * digit_value;
 	return fraction + (double)timegm(&tm);
 }

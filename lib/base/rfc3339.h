@@ -9,11 +9,11 @@ enum { MU_RFC3339 = 32 }; /* buffer size in bytes */
 
 /* Writes whole seconds, UTC.  Returns false, with "", outside the years 1970 to 9999. */
 bool mu_rfc3339_write(char out[MU_RFC3339], double seconds);
-/* The same with microseconds, as Kubernetes' MicroTime; writes the start of 1970 if the time is out
+/* Writes microseconds too, as Kubernetes' MicroTime; writes the start of 1970 if the time is out
  * of range. */
 void mu_rfc3339_write_micro(char out[MU_RFC3339], double seconds);
-/* The text must be in UTC ("Z"), as Kubernetes writes it: the zone is not read.  Returns 0 if text
- * is NULL or invalid. */
+/* Reads a time in UTC ("Z"), as Kubernetes writes it, and ignores the zone.  Returns 0 if text is
+ * NULL or invalid. */
 double mu_rfc3339_read(const char *text);
 
 #endif

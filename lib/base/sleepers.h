@@ -19,7 +19,7 @@ struct mu_sleepers {
 	struct mu_sleeper *last; /* guarded by the caller's lock, which all functions require */
 };
 
-/* Sleeps until woken.  The lock is held before and after. */
+/* Sleeps until woken.  The caller holds the lock, before and after. */
 static inline void mu_sleep(struct mu_sleepers *s, pthread_mutex_t *lock)
 {
 	struct mu_sleeper self = {
@@ -34,14 +34,14 @@ static inline void mu_sleep(struct mu_sleepers *s, pthread_mutex_t *lock)
 /* Returns false if no thread sleeps. */
 static inline bool mu_wake_one(struct mu_sleepers *s)
 {
-	struct mu_sleeper *one = s->last;
+	struct mu_sleeper *sleeper = s->last;
 
-	if (!one)
+	if (!sleeper)
 		return false;
-	s->last = one->next;
-	one->asleep = false;
-	pthread_cond_signal(
-	    &one->wake); /* `one` is still valid: its thread needs the lock to return */
+	s->last = sleeper->next;
+	sleeper->asleep = false;
+	/* The sleeper is still valid: its thread needs the lock to return. */
+	pthread_cond_signal(&sleeper->wake);
 	return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting threads whose starter cannot return an error. */
+/* Thread creation for callers that cannot return an error. */
 #ifndef MU_LIB_BASE_THREAD_H
 #define MU_LIB_BASE_THREAD_H
 
@@ -9,7 +9,7 @@
 
 #include "lib/base/log.h"
 
-/* Logs a failure.  The caller tries again with its next work. */
+/* Logs a failure and returns false.  The caller tries again when it has more work. */
 static inline bool mu_thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 {
 	static _Atomic int64_t next_ms;

@@ -9,14 +9,13 @@
 #include "lib/base/mem.h"
 #include "lib/base/thread.h"
 
-#define MAX_MS                                                                                     \
-	(1000L * 3600 * 24 * 365) /* a longer time, which may come from a client, would overflow   \
-				   */
+/* Limits delays, which may come from a client, so that the sum with the time does not overflow. */
+#define MAX_DELAY_MS (1000L * 3600 * 24 * 365)
 
 struct entry {
 	struct entry *next;
 	uint64_t id;
-	int64_t when;
+	int64_t due_ms;
 	void (*fn)(void *arg);
 	void *arg;
 };
@@ -24,9 +23,10 @@ struct mu_timer {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t thread;
-	bool running, ending;
-	bool frees_itself; /* freed by an entry's function: the thread frees it when it ends */
-	int64_t until;     /* wake-up time of the thread, no later than the time of `first` */
+	bool running, stopping;
+	bool frees_itself; /* mu_timer_free ran on the timer thread, which destroys the timer when
+			      it ends */
+	int64_t wake_ms;   /* wake-up time of the thread, no later than first->due_ms */
 	struct entry *first;
 	uint64_t last_id;
 };
@@ -35,7 +35,7 @@ struct mu_timer *mu_timer_new(void)
 {
 	struct mu_timer *t = MU_NEW(struct mu_timer);
 
-	t->until = INT64_MAX;
+	t->wake_ms = INT64_MAX;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->changed, NULL);
 	return t;
@@ -57,11 +57,11 @@ static void *timer_thread(void *arg)
 	struct mu_timer *t = arg;
 
 	pthread_mutex_lock(&t->lock);
-	while (!t->ending) {
+	while (!t->stopping) {
 		int64_t now = mu_clock_ms();
 		struct entry *e = t->first;
 
-		if (e && e->when <= now) {
+		if (e && e->due_ms <= now) {
 			t->first = e->next;
 			pthread_mutex_unlock(&t->lock);
 			e->fn(e->arg);
@@ -69,9 +69,9 @@ static void *timer_thread(void *arg)
 			pthread_mutex_lock(&t->lock);
 			continue;
 		}
-		if (t->until <= now)
-			t->until = e ? e->when : INT64_MAX;
-		mu_cond_wait_until(&t->changed, &t->lock, t->until);
+		if (t->wake_ms <= now)
+			t->wake_ms = e ? e->due_ms : INT64_MAX;
+		mu_cond_wait_until(&t->changed, &t->lock, t->wake_ms);
 	}
 	bool frees_itself = t->frees_itself;
 	pthread_mutex_unlock(&t->lock);
@@ -85,18 +85,19 @@ uint64_t mu_timer_add(struct mu_timer *t, long ms, void (*fn)(void *arg), void *
 	struct entry *e = MU_NEW(struct entry), **p;
 	uint64_t id;
 
-	*e = (struct entry){
-	    .when = mu_clock_ms() + (ms < MAX_MS ? ms : MAX_MS), .fn = fn, .arg = arg};
+	*e = (struct entry){.due_ms = mu_clock_ms() + (ms < MAX_DELAY_MS ? ms : MAX_DELAY_MS),
+			    .fn = fn,
+			    .arg = arg};
 	pthread_mutex_lock(&t->lock);
 	if (!t->running)
 		t->running = mu_thread_start(&t->thread, timer_thread, t);
 	id = e->id = ++t->last_id;
-	for (p = &t->first; *p && (*p)->when <= e->when; p = &(*p)->next)
+	for (p = &t->first; *p && (*p)->due_ms <= e->due_ms; p = &(*p)->next)
 		;
 	e->next = *p;
 	*p = e;
-	if (e->when < t->until) { /* otherwise the thread wakes up early enough */
-		t->until = e->when;
+	if (e->due_ms < t->wake_ms) { /* otherwise the thread wakes up early enough */
+		t->wake_ms = e->due_ms;
 		pthread_cond_signal(&t->changed);
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -123,11 +124,11 @@ void mu_timer_free(struct mu_timer *t)
 	if (!t)
 		return;
 	pthread_mutex_lock(&t->lock);
-	t->ending = true;
+	t->stopping = true;
 	t->frees_itself = t->running && pthread_equal(t->thread, pthread_self());
 	pthread_cond_signal(&t->changed);
 	pthread_mutex_unlock(&t->lock);
-	if (t->frees_itself) { /* the thread is this one, so nothing has changed */
+	if (t->frees_itself) { /* the caller is the timer thread, so the timer still exists */
 		pthread_detach(t->thread);
 		return;
 	}
