@@ -4,13 +4,13 @@
  * There are four size classes per power of two.
  *
  * Faulting in the pages of a block takes several times as long as filling them.  So free blocks
- * keep their pages ("warm" blocks), as long as blocks in use and warm ones together have no more
- * bytes than blocks in use had at their recent peak, or the warm ones no more than
- * ARENA_CACHE_BYTES.  A step that repeats thus finds all its pages, and a task needs no more memory
- * than its steps do.  Beyond that the oldest free blocks lose their pages.  The peak is
- * measured anew each time PEAK_ROUNDS times its bytes have been freed.  A step with 512 MiB in use
- * takes a fifth of the time that it takes with a fixed limit of 256 MiB for warm blocks (56 and 283
- * ms).
+ * keep their pages ("warm" blocks), up to the larger of two limits.  One is ARENA_CACHE_BYTES.  The
+ * other is the recent peak of live_bytes: warm blocks may fill the difference between this peak and
+ * the blocks in use.  A repeated step thus finds all its pages, and the cache does not increase the
+ * memory that a task needs.  Above the limit, the oldest warm blocks lose their pages ("cold"
+ * blocks).  A new round, which measures the peak again, starts when the freed bytes reach
+ * PEAK_ROUNDS times the peak.  A step with 512 MiB in use takes 56 ms; with a fixed limit of 256
+ * MiB for warm blocks it takes 283 ms.
  *
  * The file is sealed against shrinking, so an importing task cannot lose mapped pages.  Importers
  * check the seal.  They get a read-only descriptor. */
@@ -26,13 +26,18 @@
 
 #include "lib/base/mem.h"
 
-enum { CLASSES_PER_POWER = 4, CLASSES = 64 * CLASSES_PER_POWER, TIMES_MEMORY = 8, PEAK_ROUNDS = 8 };
+enum {
+	CLASSES_PER_POWER = 4,
+	CLASSES = 64 * CLASSES_PER_POWER,
+	MEMORY_MULTIPLE = 8,
+	PEAK_ROUNDS = 8
+};
 
 /* The record of a free block.  It is separate, because the block may have no pages. */
 struct block {
 	char *at;
 	struct block *next;
-	/* for warm blocks: */
+	/* only in warm blocks: */
 	struct block *prev;
 	struct block *newer, *older;
 	unsigned class;
@@ -45,10 +50,10 @@ static struct {
 	char *base;
 	size_t size, used;
 	struct block *warm[CLASSES], *cold[CLASSES], *spare;
-	struct block *newest, *oldest; /* of all warm blocks */
+	struct block *newest, *oldest; /* warm blocks, by the time of arena_free */
 	size_t live_bytes;             /* of blocks in use */
-	size_t peak, next_peak;        /* of live_bytes: before this round and in it */
-	uint64_t freed_bytes;          /* in this round */
+	size_t peak, next_peak;        /* of live_bytes: in the previous and in this round */
+	uint64_t freed_bytes;          /* since the start of this round */
 	_Atomic size_t cached_bytes;
 } arena = {.lock = PTHREAD_MUTEX_INITIALIZER, .file = -1, .reader = -1};
 
@@ -62,10 +67,10 @@ static unsigned arena_class(size_t bytes, size_t *block)
 	return top * CLASSES_PER_POWER + (unsigned)(n - CLASSES_PER_POWER - 1);
 }
 
-static int make_file(struct mu_err *err)
+static int create_file(struct mu_err *err)
 {
 	size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-	size_t size = memory * TIMES_MEMORY;
+	size_t size = memory * MEMORY_MULTIPLE;
 	char path[32];
 	void *base;
 
@@ -98,7 +103,7 @@ int arena_start(struct mu_err *err)
 
 	pthread_mutex_lock(&arena.lock);
 	if (!arena.started) {
-		rc = make_file(err);
+		rc = create_file(err);
 		if (rc) {
 			close_fd(&arena.file);
 			close_fd(&arena.reader);
@@ -146,7 +151,7 @@ static size_t size_of_class(unsigned k)
 	       (k % CLASSES_PER_POWER + CLASSES_PER_POWER + 1);
 }
 
-/* ---- warm blocks; the lock is held ---- */
+/* ---- warm blocks; the caller holds the lock ---- */
 
 static void warm_add(struct block *b, unsigned k)
 {
@@ -178,23 +183,23 @@ static void warm_remove(struct block *b)
 static struct block *trim(void)
 {
 	size_t peak = arena.peak > arena.next_peak ? arena.peak : arena.next_peak;
-	struct block *dropped = NULL;
+	struct block *drop_list = NULL;
 
 	while (arena_cached_bytes() > ARENA_CACHE_BYTES &&
 	       arena.live_bytes + arena_cached_bytes() > peak) {
 		struct block *b = arena.oldest;
 
 		warm_remove(b);
-		arena_push(&dropped, b);
+		arena_push(&drop_list, b);
 	}
-	return dropped;
+	return drop_list;
 }
 
-/* Called without the lock, because it is slow; no other thread has the blocks. */
-static void drop_pages(struct block *dropped)
+/* The caller does not hold the lock, because this is slow; no other thread has the blocks. */
+static void drop_pages(struct block *drop_list)
 {
-	while (dropped) {
-		struct block *b = pop(&dropped);
+	while (drop_list) {
+		struct block *b = pop(&drop_list);
 
 		madvise(b->at, size_of_class(b->class), MADV_REMOVE);
 		pthread_mutex_lock(&arena.lock);
@@ -218,7 +223,7 @@ static void count_freed(size_t size)
 
 void *arena_alloc(size_t bytes)
 {
-	struct block *b, *dropped = NULL;
+	struct block *b, *drop_list = NULL;
 	size_t size;
 	unsigned k;
 	void *p = NULL;
@@ -243,16 +248,16 @@ void *arena_alloc(size_t bytes)
 		arena.live_bytes += size;
 		if (arena.live_bytes > arena.next_peak)
 			arena.next_peak = arena.live_bytes;
-		dropped = trim();
+		drop_list = trim();
 	}
 	pthread_mutex_unlock(&arena.lock);
-	drop_pages(dropped);
+	drop_pages(drop_list);
 	return p;
 }
 
 void arena_free(void *p, size_t bytes)
 {
-	struct block *b, *dropped;
+	struct block *b, *drop_list;
 	size_t size;
 	unsigned k = arena_class(bytes, &size);
 
@@ -263,9 +268,9 @@ void arena_free(void *p, size_t bytes)
 	b->at = p;
 	count_freed(size);
 	warm_add(b, k);
-	dropped = trim();
+	drop_list = trim();
 	pthread_mutex_unlock(&arena.lock);
-	drop_pages(dropped);
+	drop_pages(drop_list);
 }
 
 bool arena_offset(const void *p, uint64_t *offset)

@@ -3,8 +3,8 @@
  * tensor instead of receiving a copy (docs/peer-stream.md).
  *
  * Once started, mu_tensor_new allocates ARENA_MIN_BYTES or more bytes here.  Free blocks are cached
- * for the next tensors: as many as were in use at the recent peak, and ARENA_CACHE_BYTES at any
- * time.  The pages of other free blocks are returned to the system. */
+ * for the next tensors, up to the recent peak of bytes in use and at least up to ARENA_CACHE_BYTES.
+ * The pages of other free blocks are returned to the system. */
 #ifndef MU_LIB_TENSOR_ARENA_H
 #define MU_LIB_TENSOR_ARENA_H
 

@@ -43,7 +43,7 @@ static inline bool mu_dtype_is_ref(enum mu_dtype t)
 {
 	return (int)t > MU_DT_REF;
 }
-/* The type of a complex number's parts; t itself if it is not complex. */
+/* Returns the type of the real and imaginary part; t itself if it is not complex. */
 static inline enum mu_dtype mu_dtype_part(enum mu_dtype t)
 {
 	return t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : t;

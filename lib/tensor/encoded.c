@@ -14,7 +14,7 @@ static void encoded_free(struct mu_object *o)
 	free(e);
 }
 
-/* Only the format of a number has zeros, among the formats that clients can write into a graph. */
+/* Of the formats that clients can write into a graph, only "int" supports ZerosLike. */
 static int encoded_zeros(const struct mu_object *o, struct mu_object **out, struct mu_err *err)
 {
 	const struct mu_encoded *e = MU_CONTAINER(o, const struct mu_encoded, object);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Serializable variant objects: bytes and the name of their format.  Kernels that know the format
- * decode them.  Checkpoints and other tasks treat them as bytes. */
+/* Serializable variant objects: bytes and the name of their format.  Kernels decode the
+ * formats that they support.  Checkpoints and other tasks treat the objects as bytes. */
 #ifndef MU_LIB_TENSOR_ENCODED_H
 #define MU_LIB_TENSOR_ENCODED_H
 
@@ -13,7 +13,7 @@ struct mu_encoded {
 	struct mu_buf bytes;
 };
 
-/* Copies the kind, takes the bytes. */
+/* Copies the kind and moves the bytes into the object. */
 struct mu_object *mu_encoded_new(struct mu_span kind, struct mu_buf *bytes);
 const struct mu_encoded *
 mu_encoded_of(const struct mu_object *o); /* NULL: another kind of object */

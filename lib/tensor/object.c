@@ -14,8 +14,9 @@ struct mu_object *mu_object_ref(struct mu_object *o)
 	return o;
 }
 
-/* Objects hold objects, nested as deep as a client likes: what `free` releases waits in a list
- * until it returns, because a recursion would need too much stack. */
+/* Objects contain objects, to any depth that a client chooses, so a recursion could overflow the
+ * stack.  Objects that become unused in a call of `free` are added to a list.  The outermost call
+ * of mu_object_unref frees them. */
 void mu_object_unref(struct mu_object *o)
 {
 	static _Thread_local struct mu_object *unused;

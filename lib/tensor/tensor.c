@@ -34,11 +34,11 @@ int mu_shape_push(struct mu_shape *s, int64_t dim, struct mu_err *err)
 
 int mu_shape_append(struct mu_shape *s, int n, const int64_t *dims, struct mu_err *err)
 {
-	struct mu_shape made = *s;
+	struct mu_shape shape = *s;
 
 	for (int i = 0; i < n; i++)
-		MU_RETURN_IF_ERROR(mu_shape_push(&made, dims[i], err));
-	*s = made;
+		MU_RETURN_IF_ERROR(mu_shape_push(&shape, dims[i], err));
+	*s = shape;
 	return 0;
 }
 
@@ -50,13 +50,13 @@ int mu_shape_set(struct mu_shape *s, int rank, const int64_t *dims, struct mu_er
 int mu_shape_splice(struct mu_shape *out, const struct mu_shape *s, int at, int removed, int n,
 		    const int64_t *dims, struct mu_err *err)
 {
-	const int rest = at + removed;
-	struct mu_shape made = mu_shape_scalar();
+	const int tail = at + removed;
+	struct mu_shape result = mu_shape_scalar();
 
-	MU_RETURN_IF_ERROR(mu_shape_append(&made, at, s->dim, err));
-	MU_RETURN_IF_ERROR(mu_shape_append(&made, n, dims, err));
-	MU_RETURN_IF_ERROR(mu_shape_append(&made, s->rank - rest, s->dim + rest, err));
-	*out = made;
+	MU_RETURN_IF_ERROR(mu_shape_append(&result, at, s->dim, err));
+	MU_RETURN_IF_ERROR(mu_shape_append(&result, n, dims, err));
+	MU_RETURN_IF_ERROR(mu_shape_append(&result, s->rank - tail, s->dim + tail, err));
+	*out = result;
 	return 0;
 }
 
@@ -102,8 +102,8 @@ bool mu_shape_matches(const struct mu_shape *s, const struct mu_pshape *p)
 static const char *dims_str(int rank, const int64_t *dims)
 {
 	static _Thread_local char text[4][MU_MAX_RANK * 21 + 3];
-	static _Thread_local unsigned turn;
-	char *out = text[turn++ % 4];
+	static _Thread_local unsigned n_calls;
+	char *out = text[n_calls++ % 4];
 	size_t n = 0, cap = sizeof text[0];
 
 	n += (size_t)snprintf(out, cap, "[");
@@ -179,27 +179,27 @@ static void fini_elements(struct mu_tbuf *b)
 			mu_object_unref(((struct mu_object **)b->data)[i]);
 }
 
-enum { HEAD = (sizeof(struct mu_tbuf) + ALIGN - 1) / ALIGN * ALIGN };
+enum { HEADER_BYTES = (sizeof(struct mu_tbuf) + ALIGN - 1) / ALIGN * ALIGN };
 
-static size_t whole_size(size_t bytes)
+static size_t allocation_size(size_t bytes)
 {
-	return HEAD + ((bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1));
+	return HEADER_BYTES + ((bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1));
 }
 
-/* Header and data are one allocation. */
-static void release_own(struct mu_tbuf *b)
+/* Releases a buffer whose header and data are one allocation. */
+static void release_inline(struct mu_tbuf *b)
 {
 	fini_elements(b);
-	small_free(b, whole_size(b->size));
+	small_free(b, allocation_size(b->size));
 }
 
 static void release_arena(struct mu_tbuf *b)
 {
 	arena_free(b->data, b->size);
-	small_free(b, HEAD);
+	small_free(b, HEADER_BYTES);
 }
 
-/* The header is separate, because other tasks may map the data. */
+/* Allocates the header separately, because other tasks may map the data. */
 static struct mu_tbuf *new_in_arena(size_t bytes)
 {
 	void *data = arena_alloc(bytes);
@@ -207,7 +207,7 @@ static struct mu_tbuf *new_in_arena(size_t bytes)
 
 	if (!data)
 		return NULL;
-	b = small_alloc(HEAD);
+	b = small_alloc(HEADER_BYTES);
 	if (!b) {
 		arena_free(data, bytes);
 		return NULL;
@@ -220,12 +220,12 @@ static struct mu_tbuf *new_in_arena(size_t bytes)
 int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
 		  struct mu_err *err)
 {
-	size_t each = element_size(dtype), bytes;
+	size_t element_bytes = element_size(dtype), bytes;
 
-	if (!each)
+	if (!element_bytes)
 		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s are not supported",
 			       mu_dtype_name(dtype));
-	if (__builtin_mul_overflow((size_t)shape->count, each, &bytes) ||
+	if (__builtin_mul_overflow((size_t)shape->count, element_bytes, &bytes) ||
 	    bytes > atomic_load_explicit(&mu_tensor_limit, memory_order_relaxed) ||
 	    bytes > mu_tensor_thread_limit)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
@@ -234,10 +234,10 @@ int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_sh
 			       atomic_load_explicit(&mu_tensor_limit, memory_order_relaxed));
 	struct mu_tbuf *b = mu_dtype_size(dtype) ? new_in_arena(bytes) : NULL;
 	if (!b) {
-		b = small_alloc(whole_size(bytes));
+		b = small_alloc(allocation_size(bytes));
 		if (b) {
-			b->data = (char *)b + HEAD;
-			b->release = release_own;
+			b->data = (char *)b + HEADER_BYTES;
+			b->release = release_inline;
 		}
 	}
 	if (!b)

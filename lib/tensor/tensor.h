@@ -6,7 +6,7 @@
  * struct is "no tensor" (dtype MU_DT_INVALID) and may be unref'd.  A buffer with more than one
  * reference is read-only by convention: writers call mu_tensor_is_sole first.
  *
- * Shapes are made only by mu_shape_set, mu_shape_push and related functions, which check for
+ * Shapes are created only by mu_shape_set, mu_shape_push and related functions, which check for
  * overflow.  So the element count of a struct mu_shape is always correct.
  */
 #ifndef MU_LIB_TENSOR_TENSOR_H
@@ -45,12 +45,12 @@ static inline struct mu_pshape mu_pshape_of(const struct mu_shape *s)
 int mu_shape_set(struct mu_shape *s, int rank, const int64_t *dims, struct mu_err *err);
 int mu_shape_push(struct mu_shape *s, int64_t dim, struct mu_err *err); /* appends a dimension */
 int mu_shape_append(struct mu_shape *s, int n, const int64_t *dims, struct mu_err *err);
-/* out: s with n dimensions in place of `removed` ones from `at` on.  out may be s. */
+/* Sets out to s with `dims` in place of the `removed` dimensions from index `at`.  out may be s. */
 int mu_shape_splice(struct mu_shape *out, const struct mu_shape *s, int at, int removed, int n,
 		    const int64_t *dims, struct mu_err *err);
-/* The product of dimensions [from, to). */
+/* Returns the product of dimensions [from, to). */
 int64_t mu_shape_product(const struct mu_shape *s, int from, int to);
-/* A shape seen as [outer, n, inner], where n is dimension `axis`. */
+/* A shape with its dimensions merged to [outer, n, inner], where n is dimension `axis`. */
 struct mu_axis_split {
 	int64_t outer, n, inner;
 };
@@ -71,7 +71,8 @@ static inline void mu_shape_copy(struct mu_shape *to, const struct mu_shape *fro
 	memcpy(to->dim, from->dim, (size_t)from->rank * sizeof to->dim[0]);
 }
 bool mu_shape_eq(const struct mu_shape *a, const struct mu_shape *b);
-/* True if n dimensions of a from i on are those of b from j on.  False where either has fewer. */
+/* True if dimensions [i, i + n) of a equal dimensions [j, j + n) of b.  False if a or b has fewer.
+ */
 bool mu_shape_part_eq(const struct mu_shape *a, int i, const struct mu_shape *b, int j, int n);
 bool mu_shape_matches(const struct mu_shape *s, const struct mu_pshape *p);
 /* Return "[2,3]", "[]", "[?,3]" or "<unknown>", in one of a few per-thread buffers. */
@@ -95,7 +96,7 @@ struct mu_handle {
 
 struct mu_tbuf {
 	_Atomic uint32_t refs;
-	_Atomic uint32_t remote_refs; /* of these, references for other tasks */
+	_Atomic uint32_t remote_refs; /* the number of refs held for other tasks */
 	enum mu_dtype dtype;
 	bool device; /* GPU memory: the host must not dereference the address */
 	size_t size; /* bytes at data */
@@ -119,7 +120,7 @@ int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_sh
 /* Wraps memory of another owner.  The last unref calls release(buf), with buf->owner == owner. */
 void mu_tensor_wrap(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
 		    void *data, void (*release)(struct mu_tbuf *), void *owner);
-/* As plain assignment, but copies only `rank` dimensions. */
+/* Assigns *from to *to, but copies only `rank` dimensions. */
 static inline void mu_tensor_move(struct mu_tensor *to, const struct mu_tensor *from)
 {
 	to->dtype = from->dtype;
@@ -166,7 +167,7 @@ static inline bool mu_tensor_is_own(const struct mu_tensor *t)
 	return mu_tensor_is_sole(t) && !t->buf->owner;
 }
 /* Marks a reference that the caller holds for another task, which maps the memory or waits for its
- * bytes.  While there are any, an update must write to a new buffer. */
+ * bytes.  While remote references exist, an update must write to a new buffer. */
 static inline void mu_tensor_add_remote_ref(const struct mu_tensor *t)
 {
 	atomic_fetch_add_explicit(&t->buf->remote_refs, 1, memory_order_relaxed);
@@ -184,7 +185,7 @@ size_t mu_tensor_bytes(const struct mu_tensor *t); /* payload, strings included 
 
 extern _Atomic size_t mu_tensor_limit; /* largest single tensor in bytes; 16 GiB unless set */
 extern _Thread_local size_t
-    mu_tensor_thread_limit; /* the same for this thread; SIZE_MAX unless set */
+    mu_tensor_thread_limit; /* additional limit of this thread; SIZE_MAX unless set */
 
 static inline bool mu_tensor_is_set(const struct mu_tensor *t)
 {

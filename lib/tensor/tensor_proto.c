@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A TensorProto is parsed in two passes: one for type, shape and number of values, one to fill the
- * allocated memory.  A list field may be packed, unpacked or split; all forms are equivalent. */
+/* A TensorProto is parsed in two passes.  The first reads type, shape and number of values, the
+ * second fills the allocated tensor.  A list field may be packed, unpacked or split; all forms are
+ * equivalent. */
 #include "lib/tensor/tensor_proto.h"
 
 #include "lib/tensor/encoded.h"
@@ -29,9 +30,9 @@ static const struct list_form forms[MU_DT_COUNT] = {
     [MU_UINT64] = {17, MU_PB_VARINT, 1},
 };
 
-static int fail_truncated(struct mu_err *err, const char *what)
+static int fail_truncated(struct mu_err *err, const char *object)
 {
-	return mu_fail(err, MU_INVALID_ARGUMENT, "%s is malformed or truncated", what);
+	return mu_fail(err, MU_INVALID_ARGUMENT, "%s is malformed or truncated", object);
 }
 
 /* Parses a Dim message; the size may be -1. */
@@ -93,7 +94,7 @@ int mu_shape_parse(struct mu_shape *out, struct mu_span proto, struct mu_err *er
 	return mu_shape_set(out, p.rank, p.dim, err);
 }
 
-/* ---- reading values ---- */
+/* ---- parser ---- */
 
 static int64_t count_packed(struct mu_span run, enum mu_pb_type wire)
 {
@@ -106,21 +107,21 @@ static int64_t count_packed(struct mu_span run, enum mu_pb_type wire)
 	return n;
 }
 
-struct head {
+struct header {
 	enum mu_dtype dtype;
 	struct mu_shape shape;
 	struct mu_span content;
 	bool has_content;
 };
 
-static int tensor_read_head(struct head *h, struct mu_span proto, struct mu_err *err)
+static int read_header(struct header *h, struct mu_span proto, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
 	uint64_t dtype = 0;
 	int rc;
 
-	*h = (struct head){.shape = mu_shape_scalar()};
+	*h = (struct header){.shape = mu_shape_scalar()};
 	while (mu_pb_next(&m, &f)) {
 		if (f.number == F_DTYPE && f.type == MU_PB_VARINT)
 			dtype = f.value;
@@ -163,7 +164,7 @@ static void store_value(char *to, size_t width, uint64_t raw)
 	memcpy(to, &raw, width); /* little-endian, like tensor_content */
 }
 
-/* Fills the first n elements of t and ignores the values behind them. */
+/* Fills the first n elements of t and ignores the remaining values. */
 static int fill_plain(struct mu_tensor *t, struct mu_span proto, const struct list_form *form,
 		      int64_t n, struct mu_err *err)
 {
@@ -185,13 +186,13 @@ static int fill_plain(struct mu_tensor *t, struct mu_span proto, const struct li
 			continue;
 		struct mu_pb run = mu_pb_of(f.bytes);
 		if (form->wire == MU_PB_FIXED32 || form->wire == MU_PB_FIXED64) {
-			size_t whole = f.bytes.len / width * width;
-			if (whole != f.bytes.len)
+			size_t n_bytes = f.bytes.len / width * width;
+			if (n_bytes != f.bytes.len)
 				return fail_truncated(err, "a tensor's list of values");
-			if (whole > (size_t)(end - to))
-				whole = (size_t)(end - to);
-			memcpy(to, f.bytes.data, whole);
-			to += whole;
+			if (n_bytes > (size_t)(end - to))
+				n_bytes = (size_t)(end - to);
+			memcpy(to, f.bytes.data, n_bytes);
+			to += n_bytes;
 			continue;
 		}
 		while (to < end && mu_pb_packed_next(&run, form->wire, &raw)) {
@@ -288,70 +289,70 @@ static int fill_objects(struct mu_tensor *t, struct mu_span proto, int64_t n, st
 }
 
 /* Repeats the last value to fill the shape; without values the elements are zero. */
-static int repeat_last(struct mu_tensor *t, int64_t have, struct mu_err *err)
+static int repeat_last(struct mu_tensor *t, int64_t n_values, struct mu_err *err)
 {
 	int64_t n = t->shape.count;
-	size_t each = mu_dtype_size(t->dtype);
+	size_t element_bytes = mu_dtype_size(t->dtype);
 
-	if (have == n)
+	if (n_values == n)
 		return 0;
-	if (each) {
-		char *at = MU_DATA(char, t) + (size_t)have * each;
-		if (!have) {
-			memset(at, 0, (size_t)n * each);
+	if (element_bytes) {
+		char *at = MU_DATA(char, t) + (size_t)n_values * element_bytes;
+		if (!n_values) {
+			memset(at, 0, (size_t)n * element_bytes);
 			return 0;
 		}
-		for (int64_t i = have; i < n; i++, at += each)
-			memcpy(at, at - each, each);
+		for (int64_t i = n_values; i < n; i++, at += element_bytes)
+			memcpy(at, at - element_bytes, element_bytes);
 		return 0;
 	}
-	if (t->dtype == MU_STRING && have) {
-		struct mu_string *s = MU_DATA(struct mu_string, t), last = s[have - 1];
-		size_t all;
-		if (__builtin_mul_overflow(last.len, (size_t)(n - have), &all) ||
-		    all > mu_tensor_limit)
+	if (t->dtype == MU_STRING && n_values) {
+		struct mu_string *s = MU_DATA(struct mu_string, t), last = s[n_values - 1];
+		size_t total;
+		if (__builtin_mul_overflow(last.len, (size_t)(n - n_values), &total) ||
+		    total > mu_tensor_limit)
 			return mu_fail(
 			    err, MU_RESOURCE_EXHAUSTED,
 			    "a string repeated %lld times exceeds the limit of %zu bytes",
-			    (long long)(n - have), (size_t)mu_tensor_limit);
-		for (int64_t i = have; i < n; i++)
+			    (long long)(n - n_values), (size_t)mu_tensor_limit);
+		for (int64_t i = n_values; i < n; i++)
 			mu_string_set(&s[i], last.data, last.len);
 	} else if (t->dtype == MU_RESOURCE) {
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%lld resource handles for shape %s",
-			       (long long)have, mu_shape_str(&t->shape));
+			       (long long)n_values, mu_shape_str(&t->shape));
 	}
 	return 0;
 }
 
-/* As TensorFlow: more values than elements, and half a complex number, are ignored. */
+/* As TensorFlow, ignores surplus values and an incomplete complex number. */
 static int fill_from_lists(struct mu_tensor *t, struct mu_span proto, struct mu_err *err)
 {
 	const struct list_form *form = &forms[t->dtype];
-	int64_t have = count_values(proto, form) / form->per_element;
+	int64_t n_values = count_values(proto, form) / form->per_element;
 	int rc;
 
-	if (have > t->shape.count)
-		have = t->shape.count;
+	if (n_values > t->shape.count)
+		n_values = t->shape.count;
 
-	if (t->dtype == MU_VARIANT && have < t->shape.count)
+	if (t->dtype == MU_VARIANT && n_values < t->shape.count)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "variant tensors (lists, datasets) cannot leave their task");
-	rc = t->dtype == MU_STRING     ? fill_strings(t, proto, have)
-	     : t->dtype == MU_RESOURCE ? fill_handles(t, proto, have, err)
-	     : t->dtype == MU_VARIANT  ? fill_objects(t, proto, have, err)
-				       : fill_plain(t, proto, form, have, err);
-	return rc ? rc : repeat_last(t, have, err);
+	rc = t->dtype == MU_STRING     ? fill_strings(t, proto, n_values)
+	     : t->dtype == MU_RESOURCE ? fill_handles(t, proto, n_values, err)
+	     : t->dtype == MU_VARIANT  ? fill_objects(t, proto, n_values, err)
+				       : fill_plain(t, proto, form, n_values, err);
+	return rc ? rc : repeat_last(t, n_values, err);
 }
 
 int mu_tensor_parse(struct mu_tensor *out, struct mu_span proto, struct mu_err *err)
 {
 	MU_AUTO_TENSOR t = {0};
-	struct head h;
-	int rc = tensor_read_head(&h, proto, err);
+	struct header h;
+	int rc = read_header(&h, proto, err);
 
 	if (rc)
 		return rc;
-	size_t each = mu_dtype_size(h.dtype);
+	size_t element_bytes = mu_dtype_size(h.dtype);
 	if (h.has_content && h.dtype == MU_STRING) {
 		if ((size_t)h.shape.count > h.content.len)
 			return fail_truncated(err, "a tensor's list of strings");
@@ -363,15 +364,15 @@ int mu_tensor_parse(struct mu_tensor *out, struct mu_span proto, struct mu_err *
 		return 0;
 	}
 	if (h.has_content && h.shape.count &&
-	    (!each || (size_t)h.shape.count > SIZE_MAX / each ||
-	     h.content.len != (size_t)h.shape.count * each))
+	    (!element_bytes || (size_t)h.shape.count > SIZE_MAX / element_bytes ||
+	     h.content.len != (size_t)h.shape.count * element_bytes))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%zu bytes of content for a tensor of shape %s and type %s",
 			       h.content.len, mu_shape_str(&h.shape), mu_dtype_name(h.dtype));
 	if ((rc = mu_tensor_new(&t, h.dtype, &h.shape, err)))
 		return rc;
 	if (h.has_content)
-		memcpy(t.data, h.content.data, (size_t)h.shape.count * each);
+		memcpy(t.data, h.content.data, (size_t)h.shape.count * element_bytes);
 	else if ((rc = fill_from_lists(&t, proto, err)))
 		return rc;
 	if (h.has_content &&
@@ -383,7 +384,7 @@ int mu_tensor_parse(struct mu_tensor *out, struct mu_span proto, struct mu_err *
 	return 0;
 }
 
-/* ---- writing ---- */
+/* ---- writer ---- */
 
 static void write_dims(struct mu_buf *b, int rank, const int64_t *dims)
 {
