@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/graph/attr.h"
 
-static void *dup_array(struct mu_arena *a, const void *from, size_t each, unsigned n)
+static void *dup_array(struct mu_arena *a, const void *from, size_t element_bytes, unsigned n)
 {
-	void *to = mu_arena_alloc(a, each * n);
+	void *to = mu_arena_alloc(a, element_bytes * n);
 
 	if (n)
-		memcpy(to, from, each * n);
+		memcpy(to, from, element_bytes * n);
 	return to;
 }
 

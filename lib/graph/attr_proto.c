@@ -92,7 +92,7 @@ static int read_func(struct reader *r, struct mu_func *out, struct mu_span proto
 /* ---- lists ---- */
 
 /* Field numbers by kind, the same in ListValue and AttrValue. */
-static const unsigned char field_of[] = {
+static const unsigned char field_numbers[] = {
     [MU_ATTR_STRING] = 2, [MU_ATTR_INT] = 3,   [MU_ATTR_FLOAT] = 4,  [MU_ATTR_BOOL] = 5,
     [MU_ATTR_TYPE] = 6,   [MU_ATTR_SHAPE] = 7, [MU_ATTR_TENSOR] = 8, [MU_ATTR_FUNC] = 10,
 };
@@ -103,7 +103,7 @@ static enum mu_attr_kind list_kind(uint32_t field)
 	if (field == F_LIST_FUNC)
 		return MU_ATTR_FUNC;
 	for (unsigned k = MU_ATTR_STRING; k <= MU_ATTR_TENSOR; k++)
-		if (field_of[k] == field)
+		if (field_numbers[k] == field)
 			return (enum mu_attr_kind)k;
 	return MU_ATTR_NONE;
 }
@@ -153,7 +153,7 @@ static void append_scalar(struct mu_attr *v, enum mu_attr_kind k, const struct m
 }
 
 /* Counts the elements in one field of a list, which may be packed. */
-static unsigned elements_in(const struct mu_pb_field *f, enum mu_attr_kind k)
+static unsigned count_elements(const struct mu_pb_field *f, enum mu_attr_kind k)
 {
 	unsigned n = 0;
 
@@ -170,7 +170,7 @@ static int read_elements(struct reader *r, struct mu_attr *v, enum mu_attr_kind 
 			 const struct mu_pb_field *f)
 {
 	struct mu_pb run = mu_pb_of(f->bytes);
-	struct mu_pb_field one = {.type = MU_PB_VARINT};
+	struct mu_pb_field element = {.type = MU_PB_VARINT};
 	uint32_t w;
 	int rc = 0;
 
@@ -198,10 +198,10 @@ static int read_elements(struct reader *r, struct mu_attr *v, enum mu_attr_kind 
 	}
 	while (run.at < run.end) {
 		if (k == MU_ATTR_FLOAT && mu_pb_fixed32(&run, &w))
-			one.value = w;
-		else if (k == MU_ATTR_FLOAT || !mu_pb_varint(&run, &one.value))
+			element.value = w;
+		else if (k == MU_ATTR_FLOAT || !mu_pb_varint(&run, &element.value))
 			return attr_fail_truncated(r);
-		append_scalar(v, k, &one);
+		append_scalar(v, k, &element);
 	}
 	return 0;
 }
@@ -227,7 +227,7 @@ static int read_list(struct reader *r, struct mu_attr *out, struct mu_span proto
 				 f.type != (k == MU_ATTR_FLOAT ? MU_PB_FIXED32 : MU_PB_VARINT))
 			return attr_fail_truncated(r);
 		kind = k;
-		total += elements_in(&f, k);
+		total += count_elements(&f, k);
 	}
 	if (m.bad || total > UINT32_MAX)
 		return attr_fail_truncated(r);
@@ -244,11 +244,11 @@ static int read_list(struct reader *r, struct mu_attr *out, struct mu_span proto
 static int read_field(struct reader *r, struct mu_attr *v, const struct mu_pb_field *f)
 {
 	int rc = 0;
-	bool bytes = f->type == MU_PB_BYTES;
+	bool is_bytes = f->type == MU_PB_BYTES;
 
-	if (f->number == F_LIST && bytes) {
+	if (f->number == F_LIST && is_bytes) {
 		rc = read_list(r, v, f->bytes);
-	} else if ((f->number == 2 || f->number == F_PLACEHOLDER) && bytes) {
+	} else if ((f->number == 2 || f->number == F_PLACEHOLDER) && is_bytes) {
 		v->kind = f->number == 2 ? MU_ATTR_STRING : MU_ATTR_PLACEHOLDER;
 		v->s = copy_span(r, f->bytes);
 	} else if (f->number == 3 && f->type == MU_PB_VARINT) {
@@ -263,15 +263,15 @@ static int read_field(struct reader *r, struct mu_attr *v, const struct mu_pb_fi
 	} else if (f->number == 6 && f->type == MU_PB_VARINT) {
 		v->kind = MU_ATTR_TYPE;
 		v->type = attr_type_of(f->value);
-	} else if (f->number == 7 && bytes) {
+	} else if (f->number == 7 && is_bytes) {
 		v->shape = MU_ARENA_NEW(r->arena, struct mu_pshape);
 		rc = mu_pshape_parse(v->shape, f->bytes, r->err);
 		v->kind = MU_ATTR_SHAPE;
-	} else if (f->number == 8 && bytes) {
+	} else if (f->number == 8 && is_bytes) {
 		v->tensor = MU_ARENA_NEW(r->arena, struct mu_tensor);
 		rc = read_tensor(r, v->tensor, f->bytes);
 		v->kind = MU_ATTR_TENSOR;
-	} else if (f->number == 10 && bytes) {
+	} else if (f->number == 10 && is_bytes) {
 		v->func = MU_ARENA_NEW(r->arena, struct mu_func);
 		v->kind = MU_ATTR_FUNC;
 		rc = read_func(r, v->func, f->bytes);
@@ -313,7 +313,7 @@ int mu_attr_parse(struct mu_attr *out, struct mu_span proto, struct mu_arena *a,
 	return read_value(&r, out, proto);
 }
 
-/* ---- writing ---- */
+/* ---- writer ---- */
 
 void mu_attr_entry_write(struct mu_buf *b, uint32_t number, const struct mu_node_attr *a)
 {
@@ -336,7 +336,7 @@ static void write_func(struct mu_buf *b, const struct mu_func *f)
 
 static void write_packed(struct mu_buf *b, const struct mu_attr *v, enum mu_attr_kind k)
 {
-	size_t at = mu_pb_begin(b, field_of[k]);
+	size_t at = mu_pb_begin(b, field_numbers[k]);
 
 	for (unsigned i = 0; i < v->n; i++)
 		if (k == MU_ATTR_FLOAT)
@@ -359,10 +359,10 @@ static void write_list(struct mu_buf *b, const struct mu_attr *v)
 	}
 	for (unsigned i = 0; i < v->n; i++) {
 		if (k == MU_ATTR_STRING) {
-			mu_pb_put_bytes(b, field_of[k], v->ss[i]);
+			mu_pb_put_bytes(b, field_numbers[k], v->ss[i]);
 			continue;
 		}
-		size_t at = mu_pb_begin(b, k == MU_ATTR_FUNC ? F_LIST_FUNC : field_of[k]);
+		size_t at = mu_pb_begin(b, k == MU_ATTR_FUNC ? F_LIST_FUNC : field_numbers[k]);
 		if (k == MU_ATTR_SHAPE)
 			mu_pshape_write(b, &v->shapes[i]);
 		else if (k == MU_ATTR_TENSOR)

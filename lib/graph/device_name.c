@@ -15,8 +15,8 @@ static int bad_name(struct mu_err *err, const char *text)
 		       text);
 }
 
-/* Parses a letter, then letters, digits and '_'. */
-static bool take_name(const char **at, char *out, size_t cap)
+/* Parses '*', or a letter and then letters, digits and '_'. */
+static bool parse_name(const char **at, char *out, size_t cap)
 {
 	const char *s = *at;
 	size_t n = 0;
@@ -38,7 +38,7 @@ static bool take_name(const char **at, char *out, size_t cap)
 	return true;
 }
 
-static bool take_number(const char **at, int *out)
+static bool parse_number(const char **at, int *out)
 {
 	const char *s = *at;
 	long v = 0;
@@ -58,11 +58,11 @@ static bool take_number(const char **at, int *out)
 	return true;
 }
 
-static bool take_word(const char **at, const char *word)
+static bool skip_prefix(const char **at, const char *prefix)
 {
-	size_t n = strlen(word);
+	size_t n = strlen(prefix);
 
-	if (strncmp(*at, word, n) != 0)
+	if (strncmp(*at, prefix, n) != 0)
 		return false;
 	*at += n;
 	return true;
@@ -75,26 +75,26 @@ static void normalise_type(char *type)
 			*type = (char)toupper((unsigned char)*type);
 }
 
-static bool take_part(const char **s, struct mu_device_name *d)
+static bool parse_part(const char **s, struct mu_device_name *d)
 {
-	if (take_word(s, "/job:"))
-		return take_name(s, d->job, sizeof d->job);
-	if (take_word(s, "/replica:"))
-		return take_number(s, &d->replica);
-	if (take_word(s, "/task:"))
-		return take_number(s, &d->task);
-	bool old = !take_word(s, "/device:");
-	if (old && !take_word(s, "/"))
+	if (skip_prefix(s, "/job:"))
+		return parse_name(s, d->job, sizeof d->job);
+	if (skip_prefix(s, "/replica:"))
+		return parse_number(s, &d->replica);
+	if (skip_prefix(s, "/task:"))
+		return parse_number(s, &d->task);
+	bool is_legacy = !skip_prefix(s, "/device:");
+	if (is_legacy && !skip_prefix(s, "/"))
 		return false;
-	if (!take_name(s, d->type, sizeof d->type))
+	if (!parse_name(s, d->type, sizeof d->type))
 		return false;
 	normalise_type(d->type);
-	if (old && strcmp(d->type, "CPU") != 0 && strcmp(d->type, "GPU") != 0)
+	if (is_legacy && strcmp(d->type, "CPU") != 0 && strcmp(d->type, "GPU") != 0)
 		return false;
 	d->index = -1;
-	if (take_word(s, ":"))
-		return take_number(s, &d->index);
-	return !old;
+	if (skip_prefix(s, ":"))
+		return parse_number(s, &d->index);
+	return !is_legacy;
 }
 
 int mu_device_parse(struct mu_device_name *out, const char *text, struct mu_err *err)
@@ -102,7 +102,7 @@ int mu_device_parse(struct mu_device_name *out, const char *text, struct mu_err 
 	struct mu_device_name d = anywhere;
 
 	for (const char *s = text; *s;)
-		if (!take_part(&s, &d) || (*s && *s != '/'))
+		if (!parse_part(&s, &d) || (*s && *s != '/'))
 			return bad_name(err, text);
 	*out = d;
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device names: "/job:J/replica:R/task:T/device:TYPE:N", any part of which may be missing or '*'.
+/* Device names: "/job:J/replica:R/task:T/device:TYPE:N".
  *
- * The old forms "/cpu:0" and "/gpu:*" are accepted too.  A field that is missing or '*' matches any
- * value.
+ * A part that is missing or '*' matches any value.  The legacy forms "/cpu:0" and "/gpu:*" are
+ * accepted too.
  */
 #ifndef MU_LIB_GRAPH_DEVICE_NAME_H
 #define MU_LIB_GRAPH_DEVICE_NAME_H
@@ -17,11 +17,12 @@ struct mu_device_name {
 };
 
 int mu_device_parse(struct mu_device_name *out, const char *text, struct mu_err *err);
-/* Overwrites the fields of d that `inner` has. */
+/* Overwrites the fields of d that are set in `inner`. */
 void mu_device_merge(struct mu_device_name *d, const struct mu_device_name *inner);
-/* True if d equals the pattern in every field that the pattern has. */
+/* True if d equals the pattern in every field that is set in the pattern. */
 bool mu_device_matches(const struct mu_device_name *d, const struct mu_device_name *pattern);
-/* Adds the fields of `other` to d.  Returns false, with d unchanged, if they contradict. */
+/* Sets the fields of `other` in d.  Returns false, with d unchanged, if a field has another value
+ * in d. */
 bool mu_device_intersect(struct mu_device_name *d, const struct mu_device_name *other);
 void mu_device_write(struct mu_buf *b, const struct mu_device_name *d);
 /* Returns the length of the task part of a full name, "/job:J/replica:R/task:T"; 0 if it has none.

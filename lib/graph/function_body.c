@@ -2,10 +2,10 @@
 /* Converts a FunctionDef to a graph.
  *
  * In a function an input is named "argument", "node:output:k" (tensor k of the named output) or
- * "^node".  An attribute may be "$name", a placeholder for the attribute of the call.  Nodes that
- * no output or control output depends on are dropped.  A function without control outputs comes
- * from an old producer; all its stateful nodes run if it is called.  Those within a loop run
- * before the loop's Exit nodes, on which the end of the body then depends. */
+ * "^node".  An attribute may be "$name", a placeholder for the attribute of the call.  Nodes on
+ * which no output or control output depends are removed.  A function without control outputs comes
+ * from an old producer: a call runs all its stateful nodes.  Stateful nodes within a loop run
+ * before the loop's Exit nodes.  The end node of the body depends on these Exit nodes. */
 #include <string.h>
 
 #include "lib/base/pb.h"
@@ -19,13 +19,14 @@ struct body {
 	const struct mu_function *f;
 	unsigned n_args;
 	struct mu_node call; /* a call of the function, from which types are computed */
-	bool only_outputs;   /* stateful nodes that nothing depends on do not run */
+	bool only_outputs;   /* stateful nodes run only if an output depends on them */
 	struct mu_err *err;
 };
 
 /* ---- attributes ---- */
 
-/* Replaces placeholders by attributes of the call, also inside attributes that are functions. */
+/* Replaces placeholders by attributes of the call, also in the attributes of function attributes.
+ */
 static int fill_placeholders(struct body *b, const struct mu_node *n, struct mu_node_attr *attrs,
 			     unsigned n_attrs)
 {
@@ -38,20 +39,20 @@ static int fill_placeholders(struct body *b, const struct mu_node *n, struct mu_
 			MU_RETURN_IF_ERROR(fill_placeholders(b, n, f[k].attrs, f[k].n_attrs));
 		if (v->kind != MU_ATTR_PLACEHOLDER)
 			continue;
-		const struct mu_attr *given = mu_node_attr(&b->call, v->s.data);
-		if (!given)
+		const struct mu_attr *call_attr = mu_node_attr(&b->call, v->s.data);
+		if (!call_attr)
 			return mu_fail(b->err, MU_INVALID_ARGUMENT,
 				       "node '%s': the call has no attribute '%s'", n->name,
 				       v->s.data);
-		mu_attr_copy(v, given, &b->g->arena);
+		mu_attr_copy(v, call_attr, &b->g->arena);
 	}
 	return 0;
 }
 
 /* ---- arguments ---- */
 
-static int add_numbered(struct body *b, const char *name, const char *op, enum mu_dtype type,
-			unsigned index, struct mu_node **out)
+static int add_indexed_node(struct body *b, const char *name, const char *op, enum mu_dtype type,
+			    unsigned index, struct mu_node **out)
 {
 	int rc = mu_graph_add(b->g, name, op, out, b->err);
 
@@ -70,13 +71,13 @@ static int add_args(struct body *b, struct mu_arena *scratch)
 	int rc = mu_op_input_types(&b->call, scratch, &types, &b->n_args, b->err);
 
 	for (unsigned a = 0, i = 0; !rc && a < b->f->def.n_inputs; a++) {
-		unsigned many = 0;
-		rc = mu_op_arg_count(&b->call, &b->f->def.inputs[a], &many, b->err);
-		for (unsigned k = 0; !rc && k < many; k++, i++) {
+		unsigned n_tensors = 0;
+		rc = mu_op_arg_count(&b->call, &b->f->def.inputs[a], &n_tensors, b->err);
+		for (unsigned k = 0; !rc && k < n_tensors; k++, i++) {
 			const char *name = b->f->def.inputs[a].name;
 			if (k)
 				name = mu_arena_printf(scratch, "%s_arg_%u", name, k);
-			rc = add_numbered(b, name, "_Arg", types[i], i, &n);
+			rc = add_indexed_node(b, name, "_Arg", types[i], i, &n);
 		}
 	}
 	return rc;
@@ -84,14 +85,14 @@ static int add_args(struct body *b, struct mu_arena *scratch)
 
 /* ---- inputs ---- */
 
-static int fail_unknown_input(struct body *b, const char *of, struct mu_span text)
+static int fail_unknown_input(struct body *b, const char *user, struct mu_span text)
 {
-	return mu_fail(b->err, MU_INVALID_ARGUMENT, "'%s' has the unknown input '%.*s'", of,
+	return mu_fail(b->err, MU_INVALID_ARGUMENT, "'%s' has the unknown input '%.*s'", user,
 		       (int)(text.len < 160 ? text.len : 160), text.data);
 }
 
 /* Resolves "name", "name:k", "node:output:k" or "^node". */
-static int resolve(struct body *b, const char *of, struct mu_span text, struct mu_input *out)
+static int resolve(struct body *b, const char *user, struct mu_span text, struct mu_input *out)
 {
 	struct mu_span part[3] = {{NULL, 0}};
 	unsigned n = 0, port = 0;
@@ -108,21 +109,21 @@ static int resolve(struct body *b, const char *of, struct mu_span text, struct m
 	}
 	struct mu_node *from = mu_graph_index_find(b->g, part[0].data, part[0].len);
 	if (!from)
-		return fail_unknown_input(b, of, text);
+		return fail_unknown_input(b, user, text);
 	*out = (struct mu_input){from, control ? MU_CONTROL : 0};
 	if (n == 1)
 		return 0;
 	if (!mu_parse_port(part[n - 1], &k))
-		return fail_unknown_input(b, of, text);
+		return fail_unknown_input(b, user, text);
 	if (n == 2) { /* element k of a list argument */
 		MU_AUTO_BUF name = {0};
 		mu_buf_printf(&name, "%s_arg_%d", from->name, k);
 		out->node = k ? mu_graph_find(b->g, name.data) : from;
-		return out->node ? 0 : fail_unknown_input(b, of, text);
+		return out->node ? 0 : fail_unknown_input(b, user, text);
 	}
 	int rc = mu_op_output_port(from, part[1], &port, b->err);
 	if (rc)
-		return mu_wrap(b->err, "'%s'", of);
+		return mu_wrap(b->err, "'%s'", user);
 	out->port = (int)(port + (unsigned)k);
 	return 0;
 }
@@ -151,7 +152,7 @@ static int link_node(struct body *b, struct mu_node *n)
 
 /* ---- outputs ---- */
 
-/* Returns the value of this key in the map field `number`, or an empty span. */
+/* Returns the value of `key` in the map field `number`, or an empty span. */
 static struct mu_span map_value(struct mu_span proto, uint32_t number, const char *key)
 {
 	struct mu_pb m = mu_pb_of(proto), e;
@@ -174,17 +175,18 @@ static int add_ret(struct body *b, unsigned a, unsigned k, enum mu_dtype type, u
 	MU_AUTO_BUF name = {0};
 	struct mu_input in;
 	struct mu_node *n;
-	const char *out = b->f->def.outputs[a].name;
-	int rc = resolve(b, out, map_value(b->f->proto, F_RET, out), &in);
+	const char *output_name = b->f->def.outputs[a].name;
+	int rc = resolve(b, output_name, map_value(b->f->proto, F_RET, output_name), &in);
 
 	if (rc)
 		return rc;
 	if (in.port == MU_CONTROL)
-		return mu_fail(b->err, MU_INVALID_ARGUMENT, "Return '%s' is a control input", out);
+		return mu_fail(b->err, MU_INVALID_ARGUMENT, "Return '%s' is a control input",
+			       output_name);
 	in.port += (int)k;
-	for (mu_buf_printf(&name, "%s_RetVal_%u", out, k); mu_graph_find(b->g, name.data);)
+	for (mu_buf_printf(&name, "%s_RetVal_%u", output_name, k); mu_graph_find(b->g, name.data);)
 		mu_buf_putc(&name, '_');
-	if ((rc = add_numbered(b, name.data, "_Retval", type, index, &n)))
+	if ((rc = add_indexed_node(b, name.data, "_Retval", type, index, &n)))
 		return rc;
 	mu_node_set_inputs(b->g, n, &in, 1, NULL, 0);
 	return 0;
@@ -197,9 +199,9 @@ static int add_rets(struct body *b, struct mu_arena *scratch)
 	int rc = mu_op_output_types(&b->call, scratch, &types, &n, b->err);
 
 	for (unsigned a = 0, i = 0; !rc && a < b->f->def.n_outputs; a++) {
-		unsigned many = 0;
-		rc = mu_op_arg_count(&b->call, &b->f->def.outputs[a], &many, b->err);
-		for (unsigned k = 0; !rc && k < many; k++, i++)
+		unsigned n_tensors = 0;
+		rc = mu_op_arg_count(&b->call, &b->f->def.outputs[a], &n_tensors, b->err);
+		for (unsigned k = 0; !rc && k < n_tensors; k++, i++)
 			rc = add_ret(b, a, k, types[i], i);
 	}
 	return rc;
@@ -229,15 +231,15 @@ static int *loop_depths(const struct mu_graph *g, struct mu_arena *scratch)
 	return depth;
 }
 
-/* Adds control edges to the last node from all stateful nodes outside of loops and from the loops'
- * Exit nodes.  Returns an array by node id: true for stateful nodes inside loops, to which the last
- * node can have no edge. */
+/* Adds control edges to the end node from all stateful nodes outside of loops.  If loops have
+ * stateful nodes, adds edges from the Exit nodes too.  Returns an array by node id: true for
+ * stateful nodes inside loops, because an edge from a loop to the end node is not possible. */
 static bool *end_after_stateful(struct body *b, struct mu_node *end, struct mu_arena *scratch)
 {
 	const int *depth = loop_depths(b->g, scratch);
 	bool *roots = MU_ARENA_ARRAY(scratch, bool, b->g->n_nodes);
-	struct mu_input *after = MU_ARENA_ARRAY(scratch, struct mu_input, b->g->n_nodes);
-	unsigned n_after = 0;
+	struct mu_input *controls = MU_ARENA_ARRAY(scratch, struct mu_input, b->g->n_nodes);
+	unsigned n_controls = 0;
 	bool in_loop = false;
 
 	for (unsigned i = b->n_args; i < end->id; i++) {
@@ -247,26 +249,27 @@ static bool *end_after_stateful(struct body *b, struct mu_node *end, struct mu_a
 		roots[i] = depth[i] > 0;
 		in_loop |= roots[i];
 		if (!roots[i])
-			after[n_after++].node = n;
+			controls[n_controls++].node = n;
 	}
 	for (unsigned i = b->n_args; in_loop && i < end->id; i++) {
 		struct mu_node *n = b->g->nodes[i];
 		bool is_stateful = n->def && n->def->flags & MU_OP_STATEFUL;
 		if (depth[i] == 0 && !is_stateful && mu_node_has_flag(n, MU_OP_EXIT))
-			after[n_after++].node = n;
+			controls[n_controls++].node = n;
 	}
-	/* mu_node_add_control would search the inputs of end for each node. */
-	mu_node_set_inputs(b->g, end, NULL, 0, after, n_after);
+	/* Not mu_node_add_control, which searches all inputs of `end` for each node. */
+	mu_node_set_inputs(b->g, end, NULL, 0, controls, n_controls);
 	return roots;
 }
 
-/* Adds the last node.  *roots: by id, nodes that run although nothing depends on them, or NULL. */
+/* Adds the end node.  Sets *roots to an array by node id, true for nodes that run although no
+ * output depends on them, or to NULL. */
 static int body_add_end(struct body *b, struct mu_arena *scratch, bool **roots)
 {
 	struct mu_pb m = mu_pb_of(b->f->proto), e;
 	struct mu_pb_field f, g;
 	struct mu_node *end = mu_graph_add_unique(b->g, "function_end", "NoOp", "", NULL, 0);
-	bool any = false;
+	bool has_control_rets = false;
 	int rc = 0;
 
 	while (!rc && mu_pb_next(&m, &f)) {
@@ -274,7 +277,7 @@ static int body_add_end(struct body *b, struct mu_arena *scratch, bool **roots)
 		struct mu_input in;
 		if (f.number != F_CONTROL_RET || f.type != MU_PB_BYTES)
 			continue;
-		any = true;
+		has_control_rets = true;
 		for (e = mu_pb_of(f.bytes); mu_pb_next(&e, &g);)
 			if (g.number == 2)
 				v = g.bytes;
@@ -284,7 +287,8 @@ static int body_add_end(struct body *b, struct mu_arena *scratch, bool **roots)
 			return fail_unknown_input(b, "control_ret", v);
 		mu_node_add_control(b->g, end, in.node);
 	}
-	*roots = rc || any || b->only_outputs ? NULL : end_after_stateful(b, end, scratch);
+	*roots =
+	    rc || has_control_rets || b->only_outputs ? NULL : end_after_stateful(b, end, scratch);
 	return rc;
 }
 

@@ -94,19 +94,19 @@ void mu_node_set_inputs(struct mu_graph *g, struct mu_node *n, const struct mu_i
 
 void mu_node_add_control(struct mu_graph *g, struct mu_node *n, struct mu_node *from)
 {
-	unsigned had = n->n_inputs + n->n_controls;
+	unsigned n_existing = n->n_inputs + n->n_controls;
 
-	for (unsigned i = n->n_inputs; i < had; i++)
+	for (unsigned i = n->n_inputs; i < n_existing; i++)
 		if (n->inputs[i].node == from)
 			return;
-	if (had >= n->cap_inputs) {
-		n->cap_inputs = 2 * had + 1;
-		struct mu_input *grown = MU_ARENA_ARRAY(&g->arena, struct mu_input, n->cap_inputs);
-		if (had)
-			memcpy(grown, n->inputs, had * sizeof *grown);
-		n->inputs = grown;
+	if (n_existing >= n->cap_inputs) {
+		n->cap_inputs = 2 * n_existing + 1;
+		struct mu_input *inputs = MU_ARENA_ARRAY(&g->arena, struct mu_input, n->cap_inputs);
+		if (n_existing)
+			memcpy(inputs, n->inputs, n_existing * sizeof *inputs);
+		n->inputs = inputs;
 	}
-	n->inputs[had] = (struct mu_input){from, MU_CONTROL};
+	n->inputs[n_existing] = (struct mu_input){from, MU_CONTROL};
 	n->n_controls++;
 }
 

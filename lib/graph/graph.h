@@ -29,10 +29,10 @@ struct mu_node {
 	unsigned n_inputs;           /* data inputs */
 	unsigned n_controls;
 	struct mu_input *inputs; /* n_inputs + n_controls */
-	unsigned cap_inputs;     /* of that array; 0: as many as there are inputs */
+	unsigned cap_inputs;     /* capacity of inputs; 0: exactly the number of inputs */
 	unsigned n_attrs;
 	struct mu_node_attr *attrs;
-	bool must_run; /* also if no other node needs it */
+	bool must_run; /* even if no other node depends on it */
 	void *user;    /* scratch of the current pass */
 };
 
@@ -63,7 +63,8 @@ void mu_graph_write(const struct mu_graph *g, struct mu_buf *out); /* a GraphDef
 /* Writes a GraphDef of the nodes [from, n_nodes), as for ExtendSession. */
 void mu_graph_write_from(const struct mu_graph *g, unsigned from, struct mu_buf *out);
 
-/* Writes fields of a NodeDef; `internal`: also attributes such as _class, which no op declares. */
+/* Writes the attributes of a NodeDef.  `internal`: also attributes such as _class, which no op
+ * declares. */
 void mu_node_write_attrs(const struct mu_node *n, bool internal, struct mu_buf *out);
 
 /* Adds a node and copies its strings.  INVALID_ARGUMENT if the name is in use. */
@@ -94,19 +95,19 @@ struct mu_node *mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n)
 struct mu_node *mu_graph_copy_node_as(struct mu_graph *to, const struct mu_node *n,
 				      const char *name);
 
-/* Marks, beside the nodes for which marked[id] is true, all on which they depend. */
+/* Also marks all nodes on which the nodes with marked[id] depend. */
 void mu_graph_mark_inputs(const struct mu_graph *g, bool *marked);
 /* True if the edge closes a loop: a Merge takes the value of NextIteration an iteration later. */
 bool mu_edge_is_back(const struct mu_node *from, const struct mu_node *to);
-/* Puts the nodes from id `first` on in topological order without such edges, and returns their
- * number.  Nodes that depend on any other cycle are left out. */
+/* Writes the nodes with ids >= first to `order`, in topological order without such edges, and
+ * returns their number.  Omits nodes that depend on any other cycle. */
 unsigned mu_graph_order(const struct mu_graph *g, unsigned first, struct mu_node **order,
 			struct mu_arena *scratch);
 /* Removes the nodes for which keep[id] is false.  The remaining nodes must not use them. */
 void mu_graph_keep(struct mu_graph *g, const bool *keep);
 
-/* Finds a node by name.  The first call after nodes were added also adds them to the index, so it
- * is not thread-safe. */
+/* Finds a node by name.  The first call after an addition of nodes updates the index, so it is
+ * not thread-safe. */
 struct mu_node *mu_graph_find(const struct mu_graph *g, const char *name);
 /* Converts "name", "name:2" or "^name" to node and port. */
 int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input *out,

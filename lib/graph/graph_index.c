@@ -49,8 +49,8 @@ struct mu_node *mu_graph_index_find(struct mu_graph *g, const char *name, size_t
 
 	index_reserve(x, g->n_nodes + 1);
 	for (; x->n_indexed < g->n_nodes; x->n_indexed++) {
-		const char *own = g->nodes[x->n_indexed]->name;
-		index_insert(x, hash_of(x, own, strlen(own)), x->n_indexed + 1);
+		const char *node_name = g->nodes[x->n_indexed]->name;
+		index_insert(x, hash_of(x, node_name, strlen(node_name)), x->n_indexed + 1);
 	}
 	uint32_t hash = hash_of(x, name, len);
 	for (unsigned i = hash & (x->cap - 1); x->slots[i].at; i = (i + 1) & (x->cap - 1)) {

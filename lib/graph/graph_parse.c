@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses a GraphDef in two passes: nodes, then inputs, because a Merge refers to its NextIteration
- * before that is defined.  On failure the new nodes are removed again; their memory stays in the
- * arena until the graph is freed. */
+ * before that is defined.  A failure removes the new nodes; their memory stays in the arena
+ * until the graph is freed. */
 
 #include "lib/base/pb.h"
 #include "lib/graph/graph_index.h"
@@ -18,7 +18,7 @@ static bool name_char(unsigned char c, bool first)
 	return !first && (c == '-' || c == '/' || c == '\\' || c == '>');
 }
 
-/* Names may begin with '_', because masters send graphs with their own nodes ("_recv_x_0"). */
+/* Names may begin with '_', because masters add nodes such as "_recv_x_0" to the graphs. */
 static bool is_node_name(struct mu_span s)
 {
 	for (size_t i = 0; i < s.len; i++)
@@ -82,9 +82,9 @@ static int parse_attr(struct mu_graph *g, struct mu_node *n, struct mu_span prot
 	return 0;
 }
 
-static int fail_duplicate(const struct mu_node *existing, unsigned before, struct mu_err *err)
+static int fail_duplicate(const struct mu_node *existing, unsigned first_new, struct mu_err *err)
 {
-	if (existing->id < before)
+	if (existing->id < first_new)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "GraphDef argument to Extend includes node '%s', which was created "
 			       "by a previous call to Create or Extend in this session.",
@@ -92,8 +92,8 @@ static int fail_duplicate(const struct mu_node *existing, unsigned before, struc
 	return mu_fail(err, MU_INVALID_ARGUMENT, "Node '%s' is not unique", existing->name);
 }
 
-/* Adds the node with its attributes; n->user gets the texts of its inputs. */
-static int parse_node(struct mu_graph *g, struct mu_span proto, unsigned before, size_t *budget,
+/* Adds the node with its attributes, and sets n->user to the texts of its inputs. */
+static int parse_node(struct mu_graph *g, struct mu_span proto, unsigned first_new, size_t *budget,
 		      struct mu_err *err)
 {
 	struct counts c;
@@ -104,7 +104,7 @@ static int parse_node(struct mu_graph *g, struct mu_span proto, unsigned before,
 		return rc;
 	struct mu_node *existing = mu_graph_index_find(g, c.name.data, c.name.len);
 	if (existing)
-		return fail_duplicate(existing, before, err);
+		return fail_duplicate(existing, first_new, err);
 	const char *name = mu_arena_strndup(&g->arena, c.name.data, c.name.len);
 	const char *op = mu_arena_strndup(&g->arena, c.op.data, c.op.len);
 	n = mu_graph_append(g, name, op);
@@ -188,9 +188,9 @@ static int link_inputs(struct mu_graph *g, struct mu_node *n, struct mu_err *err
 	return 0;
 }
 
-static void remove_nodes(struct mu_graph *g, unsigned before)
+static void remove_nodes(struct mu_graph *g, unsigned first_new)
 {
-	while (g->n_nodes > before) {
+	while (g->n_nodes > first_new) {
 		struct mu_node *n = g->nodes[--g->n_nodes];
 		for (unsigned k = 0; k < n->n_attrs; k++)
 			mu_attr_fini(&n->attrs[k].value);
@@ -226,7 +226,7 @@ int mu_graph_parse(struct mu_graph *g, struct mu_span graph_def, struct mu_err *
 {
 	struct mu_pb m = mu_pb_of(graph_def);
 	struct mu_pb_field f;
-	unsigned before = g->n_nodes;
+	unsigned first_new = g->n_nodes;
 	size_t budget = mu_tensor_limit;
 	struct mu_library *existing = mu_library_ref(g->library);
 	int rc = parse_library(g, graph_def, err), producer = g->producer;
@@ -235,16 +235,16 @@ int mu_graph_parse(struct mu_graph *g, struct mu_span graph_def, struct mu_err *
 		if (f.type != MU_PB_BYTES)
 			continue;
 		if (f.number == F_NODE)
-			rc = parse_node(g, f.bytes, before, &budget, err);
+			rc = parse_node(g, f.bytes, first_new, &budget, err);
 		else if (f.number == F_VERSIONS)
 			rc = parse_versions(f.bytes, &producer, err);
 	}
 	if (!rc && m.bad)
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the GraphDef is malformed or truncated");
-	for (unsigned i = before; !rc && i < g->n_nodes; i++)
+	for (unsigned i = first_new; !rc && i < g->n_nodes; i++)
 		rc = link_inputs(g, g->nodes[i], err);
 	if (rc) {
-		remove_nodes(g, before);
+		remove_nodes(g, first_new);
 		mu_library_unref(g->library);
 		g->library = existing;
 		return rc;

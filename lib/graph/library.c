@@ -19,7 +19,7 @@ enum { MERGE_INTERVAL = 64 }; /* versions */
 struct mu_library {
 	_Atomic unsigned refs;
 	unsigned version;
-	bool is_merged; /* has the entries of all versions before it, too */
+	bool is_merged; /* contains the entries of all previous versions */
 	struct mu_library *previous;
 	struct mu_arena arena;
 	struct mu_map functions, gradients;
@@ -50,7 +50,7 @@ void mu_library_unref(struct mu_library *l)
 }
 
 /* Returns the next older version to search; NULL if `l` has all entries. */
-static const struct mu_library *older(const struct mu_library *l)
+static const struct mu_library *older_version(const struct mu_library *l)
 {
 	return l->is_merged ? NULL : l->previous;
 }
@@ -59,7 +59,7 @@ const struct mu_function *mu_library_find(const struct mu_library *l, const char
 {
 	const struct mu_function *f = NULL;
 
-	for (; l && !f; l = older(l))
+	for (; l && !f; l = older_version(l))
 		f = mu_map_get(&l->functions, name);
 	return f;
 }
@@ -68,7 +68,7 @@ static const char *gradient_name(const struct mu_library *l, const char *name)
 {
 	const char *gradient = NULL;
 
-	for (; l && !gradient; l = older(l))
+	for (; l && !gradient; l = older_version(l))
 		gradient = mu_map_get(&l->gradients, name);
 	return gradient;
 }
@@ -93,33 +93,33 @@ static int by_kind_and_name(const void *a, const void *b)
 	return !x->function != !y->function ? (x->function ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-/* The order is by name, so that the output does not depend on the order of the extensions. */
+/* Sorts by name, so that the output does not depend on the order of the extensions. */
 void mu_library_write(const struct mu_library *l, struct mu_buf *out)
 {
-	struct entry *all = NULL;
+	struct entry *entries = NULL;
 	size_t n = 0, cap = 0;
 
-	for (const struct mu_library *at = l; at; at = older(at))
+	for (const struct mu_library *at = l; at; at = older_version(at))
 		cap += at->functions.count + at->gradients.count;
-	all = mu_xcalloc(cap + 1, sizeof *all);
-	for (const struct mu_library *at = l; at; at = older(at)) {
+	entries = mu_xcalloc(cap + 1, sizeof *entries);
+	for (const struct mu_library *at = l; at; at = older_version(at)) {
 		mu_map_each (&at->functions, s)
-			all[n++] = (struct entry){s->key, s->value, NULL};
+			entries[n++] = (struct entry){s->key, s->value, NULL};
 		mu_map_each (&at->gradients, s)
-			all[n++] = (struct entry){s->key, NULL, s->value};
+			entries[n++] = (struct entry){s->key, NULL, s->value};
 	}
-	qsort(all, n, sizeof *all, by_kind_and_name);
+	qsort(entries, n, sizeof *entries, by_kind_and_name);
 	for (size_t i = 0; i < n; i++) {
-		if (all[i].function) {
-			mu_pb_put_bytes(out, L_FUNCTION, all[i].function->proto);
+		if (entries[i].function) {
+			mu_pb_put_bytes(out, L_FUNCTION, entries[i].function->proto);
 			continue;
 		}
 		size_t gradient_at = mu_pb_begin(out, L_GRADIENT);
-		mu_pb_put_str(out, 1, all[i].name);
-		mu_pb_put_str(out, 2, all[i].gradient);
+		mu_pb_put_str(out, 1, entries[i].name);
+		mu_pb_put_str(out, 2, entries[i].gradient);
 		mu_pb_end(out, gradient_at);
 	}
-	free(all);
+	free(entries);
 }
 
 /* ---- signatures ---- */
@@ -226,11 +226,11 @@ static int read_signature(struct mu_library *l, struct mu_function *fn, struct m
 	return 0;
 }
 
-/* ---- comparing ---- */
+/* ---- comparison ---- */
 
-/* A hash of a FunctionDef that does not depend on the order of nodes and map entries, which
- * TensorFlow writes in any order.  The maps are found by their numbers at each depth: attr in a
- * NodeDef, attr in a NameAttrList.  A string list has the latter's number, so its order is lost. */
+/* Hashes a FunctionDef independently of the order of nodes and map entries, which TensorFlow writes
+ * in any order.  The field number identifies a map at each depth: attr in a NodeDef, attr in a
+ * NameAttrList.  A list of strings has the number of the latter, so its order is ignored too. */
 static uint64_t digest(struct mu_span proto, unsigned depth)
 {
 	uint32_t map = depth == 1 ? N_ATTR : NAMED_ATTR;
@@ -246,7 +246,7 @@ static uint64_t digest(struct mu_span proto, unsigned depth)
 				    digest(f.bytes, depth + 1)};
 		sum += mu_hash(parts, sizeof parts, 0);
 	}
-	/* Most strings are no messages. */
+	/* Most strings are not messages. */
 	return m.bad || m.at < m.end ? mu_hash(proto.data, proto.len, 0) : sum;
 }
 
@@ -255,7 +255,7 @@ static bool is_same_function(struct mu_span a, struct mu_span b)
 	return mu_span_eq(a, b) || digest(a, 0) == digest(b, 0);
 }
 
-/* ---- extending ---- */
+/* ---- extension ---- */
 
 static int add_function(struct mu_library *l, struct mu_span proto, struct mu_err *err)
 {
@@ -287,24 +287,24 @@ static int add_gradient(struct mu_library *l, struct mu_span proto, struct mu_er
 {
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
-	const char *of = NULL, *is = NULL;
+	const char *function = NULL, *gradient = NULL;
 
 	while (mu_pb_next(&m, &f)) {
 		if (f.type == MU_PB_BYTES && f.number == 1)
-			of = copy_string(l, f.bytes);
+			function = copy_string(l, f.bytes);
 		if (f.type == MU_PB_BYTES && f.number == 2)
-			is = copy_string(l, f.bytes);
+			gradient = copy_string(l, f.bytes);
 	}
 	if (m.bad)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a gradient is malformed or truncated");
-	const char *existing = of ? gradient_name(l, of) : NULL;
-	if (existing && is && strcmp(existing, is) != 0)
+	const char *existing = function ? gradient_name(l, function) : NULL;
+	if (existing && gradient && strcmp(existing, gradient) != 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Cannot assign gradient function '%s' to '%s' because it already "
 			       "has gradient function '%s'",
-			       is, of, existing);
-	if (of && is && !existing)
-		mu_map_put(&l->gradients, of, (void *)is);
+			       gradient, function, existing);
+	if (function && gradient && !existing)
+		mu_map_put(&l->gradients, function, (void *)gradient);
 	return 0;
 }
 
@@ -315,10 +315,10 @@ static void add_missing(struct mu_map *to, const struct mu_map *from)
 			mu_map_put_n(to, s->key, s->len, s->value);
 }
 
-/* Adds the entries of the versions before l, whose memory l keeps. */
+/* Adds the entries of all previous versions.  l has a reference to them, so they stay valid. */
 static void merge_previous(struct mu_library *l)
 {
-	for (const struct mu_library *at = l->previous; at; at = older(at)) {
+	for (const struct mu_library *at = l->previous; at; at = older_version(at)) {
 		add_missing(&l->functions, &at->functions);
 		add_missing(&l->gradients, &at->gradients);
 	}

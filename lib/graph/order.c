@@ -7,7 +7,8 @@ bool mu_edge_is_back(const struct mu_node *from, const struct mu_node *to)
 	return mu_node_has_flag(from, MU_OP_NEXT_ITERATION) && mu_node_has_flag(to, MU_OP_MERGE);
 }
 
-/* True if input k of `to` orders the two nodes.  Nodes before `first` come first in any case. */
+/* True if input k of `to` is an edge of the order: not a back edge, nor from a node before `first`.
+ */
 static bool is_ordered(const struct mu_node *to, unsigned k, unsigned first)
 {
 	const struct mu_node *from = to->inputs[k].node;
@@ -19,8 +20,9 @@ unsigned mu_graph_order(const struct mu_graph *g, unsigned first, struct mu_node
 			struct mu_arena *scratch)
 {
 	unsigned n = g->n_nodes - first, n_order = 0;
-	unsigned *missing = MU_ARENA_ARRAY(scratch, unsigned, n + 1); /* inputs of each node */
-	unsigned *end = MU_ARENA_ARRAY(scratch, unsigned, n + 2);     /* of each node's users */
+	unsigned *pending =
+	    MU_ARENA_ARRAY(scratch, unsigned, n + 1);             /* pending count of each node */
+	unsigned *end = MU_ARENA_ARRAY(scratch, unsigned, n + 2); /* of each node's users */
 	unsigned *users;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -28,10 +30,10 @@ unsigned mu_graph_order(const struct mu_graph *g, unsigned first, struct mu_node
 
 		for (unsigned k = 0; k < to->n_inputs + to->n_controls; k++)
 			if (is_ordered(to, k, first)) {
-				missing[i]++;
+				pending[i]++;
 				end[to->inputs[k].node->id - first + 1]++;
 			}
-		if (!missing[i])
+		if (!pending[i])
 			order[n_order++] = g->nodes[first + i];
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -48,7 +50,7 @@ unsigned mu_graph_order(const struct mu_graph *g, unsigned first, struct mu_node
 		unsigned from = order[done]->id - first;
 
 		for (unsigned k = from ? end[from - 1] : 0; k < end[from]; k++)
-			if (--missing[users[k]] == 0)
+			if (--pending[users[k]] == 0)
 				order[n_order++] = g->nodes[first + users[k]];
 	}
 	return n_order;
