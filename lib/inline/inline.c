@@ -3,7 +3,7 @@
  *
  * Calls are expanded in the order of the nodes.  Bodies are appended to the graph, so calls in a
  * body are expanded later in the same pass.  `user` of an expanded call has its struct expansion.
- * At the end all inputs from expanded calls are redirected to the expansions, and the calls are
+ * Finally, all inputs from expanded calls are redirected to the expansions, and the calls are
  * removed.
  *
  * inline_body.c copies the bodies, and lower.c builds branches and loops.  Nodes that nothing needs
@@ -16,9 +16,9 @@
 
 /* ---- calls ---- */
 
-/* A node that runs with the call: in the iteration of its loop, and only in the branch of a
- * conditional that is taken.  NULL: the call has no control inputs and the graph has no branches.
- */
+/* Returns a node that runs if the call runs: in the same iteration of a loop, and only if its
+ * branch of a conditional is taken.  NULL: the call has no control inputs and the graph has no
+ * branches. */
 static struct mu_node *start_of(struct inliner *x, const struct mu_node *call)
 {
 	const char *name = mu_arena_printf(&x->scratch, "%s/start", call->name);
@@ -70,36 +70,37 @@ static int expand_call(struct inliner *x, const struct mu_node *call, struct exp
 	return expand_f(x, call, false, out);
 }
 
-/* Missing parts of the target come from the device of the call. */
+/* Returns the target device, with missing parts from the device of the call. */
 static const char *target_device(struct inliner *x, const struct mu_node *call, struct mu_span name)
 {
 	const char *device = mu_arena_printf(&x->g->arena, "%.*s", (int)name.len, name.data);
-	struct mu_device_name target, own;
+	struct mu_device_name target, call_device;
 	MU_AUTO_BUF text = {0};
 
 	if (mu_device_parse(&target, device, x->err))
 		return NULL;
-	if (mu_device_parse(&own, call->device, NULL) || !mu_device_intersect(&target, &own))
+	if (mu_device_parse(&call_device, call->device, NULL) ||
+	    !mu_device_intersect(&target, &call_device))
 		return device;
 	mu_device_write(&text, &target);
 	return mu_arena_printf(&x->g->arena, "%s", text.data ? text.data : "");
 }
 
 /* Expands a RemoteCall: all nodes of the body run on the device that its first input names.  Nodes
- * are placed before the step runs, so that input must be a constant.
+ * are placed before the step runs, so this input must be a constant.
  *
- * It may be an argument only in a function that a kernel calls, such as a dataset's.  All nodes of
- * such a function run on the dataset's task, and the body of the call on its first CPU device.
- * Access to a resource of another task fails with NOT_FOUND. */
+ * The input may be an _Arg only in a function that a kernel calls, such as a function of a dataset.
+ * All nodes of such a function run on the dataset's task, and the body of the call runs on its
+ * first CPU device.  Access to a resource of another task fails with NOT_FOUND. */
 static int expand_remote_call(struct inliner *x, const struct mu_node *call, struct expansion *out)
 {
 	const struct mu_node *target = call->inputs[0].node;
 	const struct mu_attr *v = mu_node_attr(target, "value");
-	struct mu_node there = *call;
+	struct mu_node remote_call = *call;
 
-	there.inputs++;
-	there.n_inputs--;
-	there.device = "";
+	remote_call.inputs++;
+	remote_call.n_inputs--;
+	remote_call.device = "";
 	if (strcmp(target->op, "_Arg")) {
 		if (strcmp(target->op, "Const") || !v || v->kind != MU_ATTR_TENSOR ||
 		    v->tensor->dtype != MU_STRING || v->tensor->shape.count != 1)
@@ -108,12 +109,12 @@ static int expand_remote_call(struct inliner *x, const struct mu_node *call, str
 				       "not an output of %s '%.80s'",
 				       target->op, target->name);
 		const struct mu_string *s = v->tensor->data;
-		there.device =
+		remote_call.device =
 		    target_device(x, call, (struct mu_span){s->data ? s->data : "", s->len});
-		if (!there.device)
+		if (!remote_call.device)
 			return -MU_INVALID_ARGUMENT;
 	}
-	return expand_f(x, &there, true, out);
+	return expand_f(x, &remote_call, true, out);
 }
 
 static int expand_named(struct inliner *x, const struct mu_node *call, struct expansion *out)
@@ -124,19 +125,20 @@ static int expand_named(struct inliner *x, const struct mu_node *call, struct ex
 	return inline_body(x, &s, out);
 }
 
-/* Calls the gradient function that the library names, or else derives one from the body. */
+/* Calls the gradient function that the library names, or derives one from the body. */
 static int expand_gradient(struct inliner *x, const struct mu_node *call, struct expansion *out)
 {
 	const struct mu_attr *f = mu_node_attr(call, "f");
 
 	if (!f || f->kind != MU_ATTR_FUNC)
 		return mu_fail(x->err, MU_INVALID_ARGUMENT, "%s has no function f", call->op);
-	const struct mu_function *named = mu_library_gradient(x->g->library, f->func->name);
+	const struct mu_function *library_gradient =
+	    mu_library_gradient(x->g->library, f->func->name);
 	struct mu_func g = *f->func;
-	if (named)
-		g.name = named->name;
+	if (library_gradient)
+		g.name = library_gradient->name;
 	struct call_site s = call_site_of(x, call, &g);
-	return named ? inline_body(x, &s, out) : inline_gradient(x, &s, out);
+	return library_gradient ? inline_body(x, &s, out) : inline_gradient(x, &s, out);
 }
 
 static const struct {
@@ -183,10 +185,10 @@ static int expand_node(struct inliner *x, struct mu_node *n, bool *is_call)
 	return 0;
 }
 
-/* ---- the end ---- */
+/* ---- redirection and removal ---- */
 
-/* Returns what replaces an output or the end node of a call; it may itself be an output of a call.
- */
+/* Returns the replacement of an output or of the end node of a call.  The replacement may itself be
+ * an output of a call. */
 static struct mu_input *replacement_of(struct mu_input *in, struct mu_input *end)
 {
 	struct expansion *e = in->node->user;
@@ -197,7 +199,8 @@ static struct mu_input *replacement_of(struct mu_input *in, struct mu_input *end
 	return end;
 }
 
-/* Stores the result in every output on the path, so that a chain of calls is followed only once. */
+/* Redirects *in to the end of its chain of replacements.  Stores the result in every output of the
+ * chain, so that each chain is followed only once. */
 static int redirect_input(struct inliner *x, struct mu_input *in)
 {
 	struct mu_input at = *in, end, *next;
@@ -212,17 +215,17 @@ static int redirect_input(struct inliner *x, struct mu_input *in)
 				       at.node->name, ((struct expansion *)at.node->user)->n_outs);
 		at = *next;
 	}
-	for (struct mu_input way = *in; way.node->user;) {
-		next = replacement_of(&way, &end);
-		way = *next;
+	for (struct mu_input hop = *in; hop.node->user;) {
+		next = replacement_of(&hop, &end);
+		hop = *next;
 		*next = at;
 	}
 	*in = at;
 	return 0;
 }
 
-/* Marks calls whose outputs or control output a node uses; before the inputs are redirected. */
-static bool *mark_used(struct inliner *x)
+/* Marks the calls that have a user.  Must run before the inputs are redirected. */
+static bool *calls_with_users(struct inliner *x)
 {
 	bool *used = MU_ARENA_ARRAY(&x->scratch, bool, x->g->n_nodes);
 
@@ -234,9 +237,9 @@ static bool *mark_used(struct inliner *x)
 	return used;
 }
 
-/* End nodes only order other nodes, so those without users go.  The walk is backwards: the end node
- * of an inner call has a larger id than its user, the end node of the outer call. */
-static void drop_unused_ends(struct inliner *x, bool *keep)
+/* Removes end nodes without users, because end nodes only order other nodes.  Ascending ids visit a
+ * user first: the end node of an inner call has a larger id than the end node of the outer call. */
+static void remove_unused_ends(struct inliner *x, bool *keep)
 {
 	unsigned *uses = MU_ARENA_ARRAY(&x->scratch, unsigned, x->g->n_nodes);
 	bool *is_end = MU_ARENA_ARRAY(&x->scratch, bool, x->g->n_nodes);
@@ -258,18 +261,18 @@ static void drop_unused_ends(struct inliner *x, bool *keep)
 	}
 }
 
-/* Removes the calls, and the nodes that nothing needs any more: those of the bodies, and those that
- * only a call had as an input.  The body of a called function runs completely.  Of a lowered branch
- * or loop, only the nodes run that the rest of the graph depends on; all of them if the call is a
- * target of the step or has no users.  These are the rules of TensorFlow, which makes Switch and
- * Merge nodes before it removes what a step does not need. */
-static void drop_unneeded(struct inliner *x, unsigned before, const bool *used)
+/* Removes the calls and the nodes without a purpose: unused nodes of bodies, and nodes that only a
+ * call had as an input.  The body of a called function runs completely.  In a lowered branch or
+ * loop, a node runs only if the rest of the graph depends on it; if the call is a target of the
+ * step or has no users, all nodes run.  TensorFlow has the same rules, because it prunes a step
+ * after lowering to Switch and Merge. */
+static void remove_unused(struct inliner *x, unsigned n_original, const bool *used)
 {
 	struct mu_graph *g = x->g;
 	bool *keep = MU_ARENA_ARRAY(&x->scratch, bool, g->n_nodes);
 	bool *is_input = MU_ARENA_ARRAY(&x->scratch, bool, g->n_nodes);
 
-	for (unsigned i = 0; i < before; i++)
+	for (unsigned i = 0; i < n_original; i++)
 		for (unsigned k = 0; k < g->nodes[i]->n_inputs + g->nodes[i]->n_controls; k++)
 			is_input[g->nodes[i]->inputs[k].node->id] = true;
 	for (unsigned i = 0; i < g->n_nodes; i++) {
@@ -277,12 +280,12 @@ static void drop_unneeded(struct inliner *x, unsigned before, const bool *used)
 		const struct expansion *e = n->user;
 
 		if (!e)
-			keep[i] |= i < before && (n->must_run || !is_input[i]);
-		else if (!call_is_lowered(n) || n->must_run || (i < before && !used[i]))
+			keep[i] |= i < n_original && (n->must_run || !is_input[i]);
+		else if (!call_is_lowered(n) || n->must_run || (i < n_original && !used[i]))
 			keep[e->end->id] = true;
 	}
 	mu_graph_mark_inputs(g, keep);
-	drop_unused_ends(x, keep);
+	remove_unused_ends(x, keep);
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		g->nodes[i]->user = NULL;
 	mu_graph_keep(g, keep);
@@ -290,27 +293,27 @@ static void drop_unneeded(struct inliner *x, unsigned before, const bool *used)
 
 static int expand_all(struct inliner *x)
 {
-	unsigned before = x->g->n_nodes, expanded = 0;
-	bool was, *used;
+	unsigned n_original = x->g->n_nodes, n_expanded = 0;
+	bool is_call, *used;
 	int rc;
 
 	for (unsigned i = 0; i < x->g->n_nodes; i++)
 		x->g->nodes[i]->user = NULL;
 	for (unsigned i = 0; i < x->g->n_nodes; i++) {
-		if ((rc = expand_node(x, x->g->nodes[i], &was)))
+		if ((rc = expand_node(x, x->g->nodes[i], &is_call)))
 			return mu_append(x->err, "\n\t [[{{node %s}}]]", x->g->nodes[i]->name);
-		expanded += was;
+		n_expanded += is_call;
 	}
-	if (!expanded)
+	if (!n_expanded)
 		return 0;
-	used = mark_used(x);
+	used = calls_with_users(x);
 	for (unsigned i = 0; i < x->g->n_nodes; i++) {
 		struct mu_node *n = x->g->nodes[i];
 		for (unsigned k = 0; !n->user && k < n->n_inputs + n->n_controls; k++)
 			if ((rc = redirect_input(x, &n->inputs[k])))
 				return rc;
 	}
-	drop_unneeded(x, before, used);
+	remove_unused(x, n_original, used);
 	return 0;
 }
 

@@ -11,25 +11,26 @@
 
 enum { MAX_DEPTH = 64, MAX_NODES = 1 << 20, MAX_NAME_BYTES = 256 << 20 };
 
-/* Missing fields of a body node's device come from the call's device. */
+/* Sets missing fields of a body node's device from the call's device. */
 static void merge_device(struct inliner *x, const struct call_site *s, struct mu_node *n)
 {
 	const struct mu_node *call = s->call;
-	struct mu_device_name own, outer;
+	struct mu_device_name device, call_device;
 	MU_AUTO_BUF text = {0};
 
 	if (!*n->device || s->is_remote) {
 		n->device = call->device;
 		return;
 	}
-	if (mu_device_parse(&own, n->device, NULL) || mu_device_parse(&outer, call->device, NULL) ||
-	    !mu_device_intersect(&own, &outer))
+	if (mu_device_parse(&device, n->device, NULL) ||
+	    mu_device_parse(&call_device, call->device, NULL) ||
+	    !mu_device_intersect(&device, &call_device))
 		return;
-	mu_device_write(&text, &own);
+	mu_device_write(&text, &device);
 	mu_node_set_device(x->g, n, text.data ? text.data : "");
 }
 
-/* "loc:@other" refers to the copy of a body node. */
+/* Renames body nodes in "loc:@name" to their copies. */
 static void rename_class(struct inliner *x, const char *prefix, const struct mu_graph *body,
 			 struct mu_node *n)
 {
@@ -88,22 +89,22 @@ static int link_copy(struct inliner *x, const struct call_site *s, const struct 
 {
 	unsigned total = n->n_inputs + n->n_controls;
 	struct mu_input *in = MU_ARENA_ARRAY(&x->scratch, struct mu_input, (size_t)total + 1);
-	bool inner = false;
+	bool has_body_input = false;
 	int rc = 0;
 
 	for (unsigned k = 0; k < total && !rc; k++) {
-		inner |= strcmp(n->inputs[k].node->op, "_Arg") != 0;
+		has_body_input |= strcmp(n->inputs[k].node->op, "_Arg") != 0;
 		rc = inline_map_input(x, s, n->inputs[k], &in[k]);
 	}
 	if (rc)
 		return rc;
 	mu_node_set_inputs(x->g, n->user, in, n->n_inputs, in + n->n_inputs, n->n_controls);
-	if (s->after && (!inner || mu_graph_is_call(x->g, n->user)))
+	if (s->after && (!has_body_input || mu_graph_is_call(x->g, n->user)))
 		mu_node_add_control(x->g, n->user, s->after);
 	return 0;
 }
 
-static void record_depths(struct inliner *x)
+static void reserve_depths(struct inliner *x)
 {
 	if (x->n_depths < x->g->n_nodes) {
 		unsigned n = 2 * x->g->n_nodes;
@@ -137,7 +138,7 @@ static int collect_outputs(struct inliner *x, const struct call_site *s,
 	return rc;
 }
 
-/* A resource that is shared by the name of its node keeps the name from the function, because
+/* A resource that is shared by node name keeps the name of the node in the function, because
  * several functions may use it. */
 static void keep_resource_name(struct inliner *x, const struct mu_node *n, struct mu_node *copy)
 {
@@ -169,7 +170,7 @@ static int copy_body(struct inliner *x, const struct call_site *s, struct mu_gra
 		keep_resource_name(x, n, copy);
 		merge_device(x, s, copy);
 		rename_class(x, s->name, body, copy);
-		record_depths(x);
+		reserve_depths(x);
 		x->depths[copy->id] = (unsigned char)(x->depth + 1);
 		n->user = copy;
 	}
@@ -179,8 +180,8 @@ static int copy_body(struct inliner *x, const struct call_site *s, struct mu_gra
 	return rc;
 }
 
-static int get_body(struct inliner *x, const struct mu_func *func, bool only_outputs,
-		    struct mu_graph **out)
+static int instantiate_body(struct inliner *x, const struct mu_func *func, bool only_outputs,
+			    struct mu_graph **out)
 {
 	const struct mu_function *f = mu_library_find(x->g->library, func->name);
 
@@ -196,8 +197,8 @@ static int get_body(struct inliner *x, const struct mu_func *func, bool only_out
 				      out, x->err);
 }
 
-static int put_body(struct inliner *x, const struct call_site *s, struct mu_graph *body,
-		    struct expansion *out)
+static int insert_body(struct inliner *x, const struct call_site *s, struct mu_graph *body,
+		       struct expansion *out)
 {
 	int rc;
 
@@ -213,9 +214,9 @@ static int put_body(struct inliner *x, const struct call_site *s, struct mu_grap
 int inline_body(struct inliner *x, const struct call_site *s, struct expansion *out)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *body = NULL;
-	int rc = get_body(x, s->f, s->only_outputs, &body);
+	int rc = instantiate_body(x, s->f, s->only_outputs, &body);
 
-	return rc ? rc : put_body(x, s, body, out);
+	return rc ? rc : insert_body(x, s, body, out);
 }
 
 int inline_gradient(struct inliner *x, const struct call_site *s, struct expansion *out)
@@ -223,8 +224,8 @@ int inline_gradient(struct inliner *x, const struct call_site *s, struct expansi
 	MU_AUTO(mu_graph_free) struct mu_graph *body = NULL, *gradient = NULL;
 	int rc;
 
-	if ((rc = get_body(x, s->f, false, &body)) ||
+	if ((rc = instantiate_body(x, s->f, false, &body)) ||
 	    (rc = mu_function_gradient(body, &gradient, x->err)))
 		return mu_wrap(x->err, "gradient of function %.80s", s->f->name);
-	return put_body(x, s, gradient, out);
+	return insert_body(x, s, gradient, out);
 }

@@ -8,11 +8,11 @@
 struct inliner {
 	struct mu_graph *g;
 	struct mu_arena scratch;
-	bool has_branches;     /* in the graph as the client sent it */
+	bool has_branches;     /* the graph from the client has a Switch */
 	unsigned depth;        /* of the current call */
-	unsigned char *depths; /* by node id; 0 from n_depths on */
+	unsigned char *depths; /* by node id; the depth of ids >= n_depths is 0 */
 	unsigned n_depths;
-	size_t name_bytes; /* of the nodes of the bodies */
+	size_t name_bytes; /* sum of the lengths of the names of body nodes */
 	struct mu_err *err;
 };
 
@@ -38,8 +38,8 @@ struct call_site {
 int inline_body(struct inliner *x, const struct call_site *s, struct expansion *out);
 int inline_gradient(struct inliner *x, const struct call_site *s, struct expansion *out);
 
-/* True where TensorFlow also makes Switch and Merge nodes of a call instead of calling functions.
- * Its stateful nodes then run only if an output needs them. */
+/* True if TensorFlow lowers the call to Switch and Merge nodes too, instead of calling functions.
+ * Stateful nodes of its functions then run only if an output depends on them. */
 bool call_is_lowered(const struct mu_node *call);
 int lower_branches(struct inliner *x, const struct mu_node *call, struct expansion *out);
 int lower_while(struct inliner *x, const struct mu_node *call, struct expansion *out);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowers functional If, Case, While and For to the control flow ops of the executor.
  *
- * If, Case: each input goes through a Switch to every branch.  Nodes of a branch without inputs
- * have its pivot as a control input, which is dead unless the branch is taken.  The outputs of the
- * branches go to a Merge.
+ * If, Case: each input goes through a Switch to every branch.  Nodes without inputs have the pivot
+ * of their branch as a control input; the pivot is dead unless the branch is taken.  The outputs of
+ * the branches go to a Merge.
  *
  * While: one loop frame with the name of the call.
  *
@@ -19,7 +19,7 @@
 
 #include "lib/inline/inliner.h"
 
-enum { FEW_CONTROLS = 4 };
+enum { MAX_DIRECT_CONTROLS = 4 };
 
 struct lowering {
 	struct inliner *x;
@@ -27,7 +27,7 @@ struct lowering {
 	enum mu_dtype *types; /* of the loop variables or branch inputs */
 	unsigned n;           /* number of these */
 	const struct mu_input *in;
-	struct mu_node *start; /* has the call's control inputs, if these are many */
+	struct mu_node *start; /* (optional) one node with all control inputs of the call */
 };
 
 bool call_is_lowered(const struct mu_node *call)
@@ -64,13 +64,13 @@ static const struct mu_func *function_attr(const struct lowering *w, const char 
 	return NULL;
 }
 
-/* Adds the call's control inputs to n.  Many of them go to one node first: each loop variable would
- * have all of them. */
+/* Adds the call's control inputs to n.  More than MAX_DIRECT_CONTROLS go through one node, because
+ * each loop variable needs all of them. */
 static void add_call_controls(struct lowering *w, struct mu_node *n)
 {
 	const struct mu_input *controls = w->call->inputs + w->call->n_inputs;
 
-	if (w->call->n_controls > FEW_CONTROLS && !w->start) {
+	if (w->call->n_controls > MAX_DIRECT_CONTROLS && !w->start) {
 		w->start = lower_add_node(w, "start", 0, "NoOp", MU_DT_INVALID, NULL, 0);
 		mu_node_set_inputs(w->x->g, w->start, NULL, 0, controls, w->call->n_controls);
 	}
@@ -97,7 +97,7 @@ static const char *site_name(const struct lowering *w, const char *tail, unsigne
 /* ---- branches ---- */
 
 struct branch_choice {
-	struct mu_input by;
+	struct mu_input selector;
 	const char *op; /* Switch, or _SwitchN */
 	unsigned n;     /* branches */
 	const struct mu_func *const *branches;
@@ -107,8 +107,8 @@ static struct mu_node *add_switch(const struct lowering *w, const struct branch_
 				  const char *tail, unsigned i, struct mu_input data,
 				  enum mu_dtype type)
 {
-	struct mu_input in[2] = {data, c->by};
-	/* A variable may be uninitialized; only the taken branch reads it. */
+	struct mu_input in[2] = {data, c->selector};
+	/* RefSwitch accepts an uninitialized variable, which only the taken branch reads. */
 	bool by_ref =
 	    !strcmp(c->op, "Switch") && mu_dtype_is_ref(mu_op_edge_type(data, &w->x->scratch));
 	struct mu_node *n = lower_add_node(w, tail, i, by_ref ? "RefSwitch" : c->op, type, in, 2);
@@ -139,19 +139,19 @@ static void lower_add_end(const struct lowering *w, const struct branch_choice *
 		in[b] = output_of(lower_add_node(w, "branch_done", b, "Identity", type, &p, 1), 0);
 		mu_node_add_control(w->x->g, in[b].node, e[b].end);
 	}
-	struct mu_node *ran = add_merge(w, "any_branch_done", 0, type, in, c->n);
+	struct mu_node *any_done = add_merge(w, "any_branch_done", 0, type, in, c->n);
 	out->end = lower_add_node(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
-	mu_node_add_control(w->x->g, out->end, ran);
+	mu_node_add_control(w->x->g, out->end, any_done);
 }
 
-static int lower_branch(struct lowering *w, const struct branch_choice *c, enum mu_dtype by_type,
-			struct expansion *out)
+static int lower_branch(struct lowering *w, const struct branch_choice *c,
+			enum mu_dtype selector_type, struct expansion *out)
 {
 	struct mu_arena *a = &w->x->scratch;
 	struct expansion *e = MU_ARENA_ARRAY(a, struct expansion, c->n);
 	struct mu_node **pivot = MU_ARENA_ARRAY(a, struct mu_node *, c->n);
 	struct mu_node **data = MU_ARENA_ARRAY(a, struct mu_node *, (size_t)w->n + 1);
-	struct mu_node *by = add_switch(w, c, "pivot", 0, c->by, by_type);
+	struct mu_node *pivot_switch = add_switch(w, c, "pivot", 0, c->selector, selector_type);
 	struct mu_input *in = MU_ARENA_ARRAY(a, struct mu_input, (size_t)w->n + c->n);
 	enum mu_dtype *types;
 	unsigned n_out;
@@ -159,12 +159,12 @@ static int lower_branch(struct lowering *w, const struct branch_choice *c, enum 
 
 	if (rc)
 		return rc;
-	add_call_controls(w, by);
+	add_call_controls(w, pivot_switch);
 	for (unsigned i = 0; i < w->n; i++)
 		data[i] = add_switch(w, c, "switch", i, w->in[i], w->types[i]);
 	for (unsigned b = 0; b < c->n; b++) {
-		struct mu_input p = output_of(by, (int)b);
-		pivot[b] = lower_add_node(w, "taken", b, "Identity", by_type, &p, 1);
+		struct mu_input p = output_of(pivot_switch, (int)b);
+		pivot[b] = lower_add_node(w, "taken", b, "Identity", selector_type, &p, 1);
 		for (unsigned i = 0; i < w->n; i++)
 			in[i] = output_of(data[i], (int)b);
 		struct call_site s = {.call = w->call,
@@ -188,7 +188,7 @@ static int lower_branch(struct lowering *w, const struct branch_choice *c, enum 
 			in[b] = e[b].outs[i];
 		out->outs[i] = output_of(add_merge(w, "merge", i, types[i], in, c->n), 0);
 	}
-	lower_add_end(w, c, pivot, e, by_type, out);
+	lower_add_end(w, c, pivot, e, selector_type, out);
 	return 0;
 }
 
@@ -201,22 +201,24 @@ int lower_branches(struct inliner *x, const struct mu_node *call, struct expansi
 
 	if (rc)
 		return rc;
-	enum mu_dtype by_type = w.types++[0];
+	enum mu_dtype selector_type = w.types++[0];
 	if (strstr(call->op, "If")) {
-		const struct mu_func *two[] = {function_attr(&w, "else_branch"),
-					       function_attr(&w, "then_branch")};
-		if (!two[0] || !two[1])
+		const struct mu_func *branches[] = {function_attr(&w, "else_branch"),
+						    function_attr(&w, "then_branch")};
+		if (!branches[0] || !branches[1])
 			return -MU_INVALID_ARGUMENT;
-		struct branch_choice c = {as_bool(&w, call->inputs[0], by_type), "Switch", 2, two};
+		struct branch_choice c = {as_bool(&w, call->inputs[0], selector_type), "Switch", 2,
+					  branches};
 		return lower_branch(&w, &c, MU_BOOL, out);
 	}
 	if (!list || list->kind != MU_ATTR_LIST + MU_ATTR_FUNC || !list->n)
 		return mu_fail(x->err, MU_INVALID_ARGUMENT, "%s has no branches", call->op);
-	const struct mu_func **many = MU_ARENA_ARRAY(&x->scratch, const struct mu_func *, list->n);
+	const struct mu_func **branches =
+	    MU_ARENA_ARRAY(&x->scratch, const struct mu_func *, list->n);
 	for (unsigned i = 0; i < list->n; i++)
-		many[i] = &list->funcs[i];
-	struct branch_choice c = {call->inputs[0], "_SwitchN", list->n, many};
-	return lower_branch(&w, &c, by_type, out);
+		branches[i] = &list->funcs[i];
+	struct branch_choice c = {call->inputs[0], "_SwitchN", list->n, branches};
+	return lower_branch(&w, &c, selector_type, out);
 }
 
 /* ---- loops ---- */
@@ -241,8 +243,8 @@ static void add_enters(struct lowering *w, struct lowered_loop *l)
 		if (parallel && parallel->kind == MU_ATTR_INT)
 			mu_node_set_attr(w->x->g, enter, "parallel_iterations", parallel);
 		add_call_controls(w, enter);
-		struct mu_input twice[2] = {output_of(enter, 0), output_of(enter, 0)};
-		l->merge[i] = add_merge(w, "merge", i, w->types[i], twice, 2);
+		struct mu_input merge_in[2] = {output_of(enter, 0), output_of(enter, 0)};
+		l->merge[i] = add_merge(w, "merge", i, w->types[i], merge_in, 2);
 	}
 }
 
@@ -293,23 +295,25 @@ static int add_body(const struct lowering *w, struct lowered_loop *l, const stru
 {
 	struct mu_input *in = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, w->n);
 	struct expansion e = {0};
-	unsigned own = l->counted ? COUNTED : 0, n_hidden = l->counted ? COUNTED - 1 : 0;
+	unsigned n_counters = l->counted ? COUNTED : 0, n_hidden = l->counted ? COUNTED - 1 : 0;
 	int rc;
 
 	for (unsigned i = 0; i < w->n; i++) {
-		struct mu_input on[2] = {output_of(l->merge[i], 0), output_of(l->cond, 0)}, live;
-		l->switches[i] = lower_add_node(w, "switch", i, "Switch", w->types[i], on, 2);
+		struct mu_input switch_in[2] = {output_of(l->merge[i], 0), output_of(l->cond, 0)},
+				live;
+		l->switches[i] =
+		    lower_add_node(w, "switch", i, "Switch", w->types[i], switch_in, 2);
 		live = output_of(l->switches[i], 1);
 		in[i] = output_of(
 		    lower_add_node(w, "iteration", i, "Identity", w->types[i], &live, 1), 0);
 	}
-	struct mu_input advanced[COUNTED] = {0}; /* next values of index, limit and step */
+	struct mu_input next_counters[COUNTED] = {0}; /* next values of index, limit and step */
 	if (l->counted) {
-		struct mu_input sum[2] = {in[INDEX], in[STEP]};
-		advanced[INDEX] =
-		    output_of(lower_add_node(w, "index", 0, "AddV2", MU_INT32, sum, 2), 0);
-		advanced[LIMIT] = in[LIMIT];
-		advanced[STEP] = in[STEP];
+		struct mu_input add_in[2] = {in[INDEX], in[STEP]};
+		next_counters[INDEX] =
+		    output_of(lower_add_node(w, "index", 0, "AddV2", MU_INT32, add_in, 2), 0);
+		next_counters[LIMIT] = in[LIMIT];
+		next_counters[STEP] = in[STEP];
 		in[n_hidden] = in[INDEX]; /* the index is the body's first argument */
 	}
 	struct call_site s = {.call = w->call,
@@ -321,12 +325,13 @@ static int add_body(const struct lowering *w, struct lowered_loop *l, const stru
 			      .only_outputs = call_is_lowered(w->call)};
 	if ((rc = inline_body(w->x, &s, &e)))
 		return rc;
-	if (e.n_outs != w->n - own)
+	if (e.n_outs != w->n - n_counters)
 		return mu_fail(w->x->err, MU_INVALID_ARGUMENT,
 			       "the body %s has %u outputs, but the loop has %u variables", f->name,
-			       e.n_outs, w->n - own);
+			       e.n_outs, w->n - n_counters);
 	for (unsigned i = 0; i < w->n; i++) {
-		const struct mu_input *from = i < own ? &advanced[i] : &e.outs[i - own];
+		const struct mu_input *from =
+		    i < n_counters ? &next_counters[i] : &e.outs[i - n_counters];
 		struct mu_node *next =
 		    lower_add_node(w, "next", i, "NextIteration", w->types[i], from, 1);
 		mu_node_add_control(w->x->g, next, e.end);
@@ -335,7 +340,7 @@ static int add_body(const struct lowering *w, struct lowered_loop *l, const stru
 	return 0;
 }
 
-/* Adds the Exits of all loop variables but the first `skip`. */
+/* Adds an Exit for each loop variable.  The outputs are all variables but the first `skip`. */
 static void add_exits(const struct lowering *w, const struct lowered_loop *l, unsigned skip,
 		      struct expansion *out)
 {
@@ -388,30 +393,32 @@ static struct mu_input add_not_reached_test(const struct lowering *w, const char
 					    struct mu_input step)
 {
 	const char *name = mu_arena_printf(&w->x->scratch, "%s_left", tail);
-	struct mu_input left[2] = {limit, at}, remaining[2], compared[2];
+	struct mu_input sub_in[2] = {limit, at}, mul_in[2], greater_in[2];
 
-	remaining[0] = output_of(lower_add_node(w, name, 0, "Sub", MU_INT32, left, 2), 0);
-	remaining[1] = output_of(lower_add_node(w, name, 1, "Sign", MU_INT32, &step, 1), 0);
-	compared[0] = output_of(lower_add_node(w, name, 2, "Mul", MU_INT32, remaining, 2), 0);
-	compared[1] =
-	    output_of(lower_add_node(w, name, 3, "ZerosLike", MU_INT32, &compared[0], 1), 0);
-	return output_of(lower_add_node(w, tail, 0, "Greater", MU_INT32, compared, 2), 0);
+	mul_in[0] = output_of(lower_add_node(w, name, 0, "Sub", MU_INT32, sub_in, 2), 0);
+	mul_in[1] = output_of(lower_add_node(w, name, 1, "Sign", MU_INT32, &step, 1), 0);
+	greater_in[0] = output_of(lower_add_node(w, name, 2, "Mul", MU_INT32, mul_in, 2), 0);
+	greater_in[1] =
+	    output_of(lower_add_node(w, name, 3, "ZerosLike", MU_INT32, &greater_in[0], 1), 0);
+	return output_of(lower_add_node(w, tail, 0, "Greater", MU_INT32, greater_in, 2), 0);
 }
 
 /* Adds a check that fails the step if the loop would never end. */
 static struct mu_node *add_check(struct lowering *w)
 {
-	struct mu_input none[2] = {w->in[INDEX], w->in[LIMIT]}, either[2], seen[1 + COUNTED];
+	struct mu_input equal_in[2] = {w->in[INDEX], w->in[LIMIT]}, or_in[2],
+			assert_in[1 + COUNTED];
 	enum mu_dtype types[COUNTED] = {MU_INT32, MU_INT32, MU_INT32};
 	struct mu_attr list = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE, .n = COUNTED, .types = types};
 
-	either[0] = output_of(lower_add_node(w, "is_empty", 0, "Equal", MU_INT32, none, 2), 0);
-	either[1] =
+	or_in[0] = output_of(lower_add_node(w, "is_empty", 0, "Equal", MU_INT32, equal_in, 2), 0);
+	or_in[1] =
 	    add_not_reached_test(w, "has_iterations", w->in[INDEX], w->in[LIMIT], w->in[STEP]);
-	seen[0] = output_of(lower_add_node(w, "ends", 0, "LogicalOr", MU_DT_INVALID, either, 2), 0);
-	memcpy(seen + 1, w->in, COUNTED * sizeof *seen);
+	assert_in[0] =
+	    output_of(lower_add_node(w, "ends", 0, "LogicalOr", MU_DT_INVALID, or_in, 2), 0);
+	memcpy(assert_in + 1, w->in, COUNTED * sizeof *assert_in);
 	struct mu_node *check =
-	    lower_add_node(w, "check", 0, "Assert", MU_DT_INVALID, seen, 1 + COUNTED);
+	    lower_add_node(w, "check", 0, "Assert", MU_DT_INVALID, assert_in, 1 + COUNTED);
 	mu_node_set_attr(w->x->g, check, "T", &list);
 	add_call_controls(w, check);
 	return check;
