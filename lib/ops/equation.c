@@ -12,13 +12,13 @@ static int letter_of(char c)
 
 static int read_term(const char *s, size_t len, struct mu_term *t, struct mu_err *err)
 {
-	bool ellipsis = false;
+	bool has_ellipsis = false;
 
 	t->n = 0;
 	for (size_t i = 0; i < len; i++) {
 		int label = letter_of(s[i]);
 
-		if (label < 0 && (i + 3 > len || memcmp(s + i, "...", 3) != 0 || ellipsis))
+		if (label < 0 && (i + 3 > len || memcmp(s + i, "...", 3) != 0 || has_ellipsis))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Invalid character or ellipsis in the equation at '%.40s'",
 				       s + i);
@@ -27,7 +27,7 @@ static int read_term(const char *s, size_t len, struct mu_term *t, struct mu_err
 				       "the equation has more than %d axes for a tensor",
 				       MU_MAX_RANK);
 		if (label < 0) {
-			ellipsis = true;
+			has_ellipsis = true;
 			label = MU_ELLIPSIS;
 			i += 2;
 		}
@@ -44,11 +44,11 @@ bool mu_term_has(const struct mu_term *t, unsigned char label)
 static int check_result(const struct mu_equation *e, struct mu_err *err)
 {
 	for (int i = 0; i < e->out.n; i++) {
-		bool known = false;
+		bool is_input_label = false;
 
 		for (unsigned k = 0; k < e->n_in; k++)
-			known |= mu_term_has(&e->in[k], e->out.label[i]);
-		if (!known && e->out.label[i] != MU_ELLIPSIS)
+			is_input_label |= mu_term_has(&e->in[k], e->out.label[i]);
+		if (!is_input_label && e->out.label[i] != MU_ELLIPSIS)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "a subscript of the result does not occur in an input");
 	}

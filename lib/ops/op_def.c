@@ -2,7 +2,7 @@
 /* The op table: rows of text (lib/ops/ops_*.def) that are parsed once per process into struct
  * mu_op_def and never freed.
  *
- * A malformed row is logged and the op stays unknown; tests/lib/op_def_test.c finds it.
+ * A malformed row is logged and its op is unknown; tests/lib/op_def_test.c detects such rows.
  */
 #include "lib/ops/op_def.h"
 
@@ -63,7 +63,7 @@ static unsigned count_words(const char *text)
 
 /* ---- attributes ---- */
 
-/* Names for several types in the braces of an attribute, in the order of TensorFlow's lists. */
+/* Named sets of types in the braces of an attribute, in the order of TensorFlow's lists. */
 static const struct {
 	const char *name, *types;
 } type_sets[] = {
@@ -85,7 +85,7 @@ static const struct {
     {"tensor", "list(tensor)", MU_ATTR_TENSOR}, {"func", "list(func)", MU_ATTR_FUNC},
 };
 
-static enum mu_attr_kind kind_of(const char *s, size_t n)
+static enum mu_attr_kind attr_kind_named(const char *s, size_t n)
 {
 	for (unsigned i = 0; i < MU_COUNT(kinds); i++) {
 		if (strlen(kinds[i].name) == n && memcmp(kinds[i].name, s, n) == 0)
@@ -174,22 +174,22 @@ static bool parse_list(struct mu_attr *a, enum mu_attr_kind kind, char *s)
 	unsigned i = 0;
 	s++;
 	for (char *w; i < a->n && (w = strsep(&s, ","));) {
-		struct mu_attr one = {0};
-		if (!parse_scalar(&one, kind - MU_ATTR_LIST, w))
+		struct mu_attr element = {0};
+		if (!parse_scalar(&element, kind - MU_ATTR_LIST, w))
 			return false;
 		if (kind == MU_ATTR_LIST + MU_ATTR_INT)
-			a->is[i++] = one.i;
+			a->is[i++] = element.i;
 		else if (kind == MU_ATTR_LIST + MU_ATTR_FLOAT)
-			a->fs[i++] = one.f;
+			a->fs[i++] = element.f;
 		else if (kind == MU_ATTR_LIST + MU_ATTR_TYPE)
-			a->types[i++] = one.type;
+			a->types[i++] = element.type;
 		else
-			a->ss[i++] = one.s;
+			a->ss[i++] = element.s;
 	}
 	return i == a->n;
 }
 
-static const char *without_set_name(const char *word)
+static const char *expand_type_set(const char *word)
 {
 	for (unsigned i = 0; i < MU_COUNT(type_sets); i++)
 		if (strcmp(type_sets[i].name, word) == 0)
@@ -197,7 +197,7 @@ static const char *without_set_name(const char *word)
 	return word;
 }
 
-/* Parses "float,index}", and returns what follows; NULL if it is malformed. */
+/* Parses "float,index}" and returns the end of it; NULL if it is malformed. */
 static char *parse_allowed(struct mu_attr_def *a, char *s)
 {
 	enum mu_attr_kind kind = a->kind | MU_ATTR_LIST;
@@ -207,7 +207,7 @@ static char *parse_allowed(struct mu_attr_def *a, char *s)
 		return NULL;
 	*end = '\0';
 	for (char *word; (word = strsep(&s, ","));)
-		list = mu_arena_printf(&arena, "%s%s,", list, without_set_name(word));
+		list = mu_arena_printf(&arena, "%s%s,", list, expand_type_set(word));
 	list[strlen(list) - 1] = ']';
 	return parse_list(&a->allowed, kind, list) ? end + 1 : NULL;
 }
@@ -222,14 +222,14 @@ static bool parse_attr(struct mu_attr_def *a, char *word)
 	*kind++ = '\0';
 	a->name = word;
 	char *rest = kind + strcspn(kind, "{>=");
-	char *bits = memmem(kind, (size_t)(rest - kind), "int32", strlen("int32"));
-	if (bits) { /* an int otherwise */
+	char *int32_text = memmem(kind, (size_t)(rest - kind), "int32", strlen("int32"));
+	if (int32_text) { /* an int otherwise */
 		a->is_int32 = true;
-		memmove(bits + strlen("int"), bits + strlen("int32"),
-			strlen(bits + strlen("int32")) + 1);
+		memmove(int32_text + strlen("int"), int32_text + strlen("int32"),
+			strlen(int32_text + strlen("int32")) + 1);
 		rest -= strlen("32");
 	}
-	a->kind = rest == kind ? MU_ATTR_TYPE : kind_of(kind, (size_t)(rest - kind));
+	a->kind = rest == kind ? MU_ATTR_TYPE : attr_kind_named(kind, (size_t)(rest - kind));
 	if (a->kind == MU_ATTR_NONE || (*rest == '{' && !(rest = parse_allowed(a, rest + 1))))
 		return false;
 	if (rest[0] == '>' && rest[1] == '=') {
@@ -245,54 +245,54 @@ static bool parse_attr(struct mu_attr_def *a, char *word)
 
 /* ---- arguments ---- */
 
-static bool parse_type(const struct mu_op_def *op, struct mu_arg_def *a, char *what)
+static bool parse_type(const struct mu_op_def *op, struct mu_arg_def *a, char *name)
 {
-	const struct mu_attr_def *attr = mu_op_attr(op, what);
+	const struct mu_attr_def *attr = mu_op_attr(op, name);
 
 	if (attr) {
 		a->type_attr = attr->name;
 		return attr->kind == MU_ATTR_TYPE;
 	}
-	a->type = mu_dtype_from_name(what);
+	a->type = mu_dtype_from_name(name);
 	return a->type != MU_DT_INVALID;
 }
 
 static bool parse_arg(const struct mu_op_def *op, struct mu_arg_def *a, char *word)
 {
-	char *what = strchr(word, ':');
+	char *type = strchr(word, ':');
 
-	if (!what)
+	if (!type)
 		return false;
-	*what++ = '\0';
+	*type++ = '\0';
 	a->name = word;
-	if ((a->shape = strchr(what, '['))) {
+	if ((a->shape = strchr(type, '['))) {
 		if (!strchr(a->shape, ']'))
 			return false;
-		what[a->shape++ - what] = '\0';
+		type[a->shape++ - type] = '\0';
 	}
-	char *star = strchr(what, '*');
+	char *star = strchr(type, '*');
 	if (star) {
 		*star = '\0';
-		a->number_attr = what;
-		const struct mu_attr_def *n = mu_op_attr(op, what);
+		a->number_attr = type;
+		const struct mu_attr_def *n = mu_op_attr(op, type);
 		if (!n || n->kind != MU_ATTR_INT)
 			return false;
-		what = star + 1;
+		type = star + 1;
 	}
-	size_t len = strlen(what);
-	bool list = len > 6 && memcmp(what, "list(", 5) == 0;
-	if (list || (len > 5 && memcmp(what, "ref(", 4) == 0)) {
+	size_t len = strlen(type);
+	bool list = len > 6 && memcmp(type, "list(", 5) == 0;
+	if (list || (len > 5 && memcmp(type, "ref(", 4) == 0)) {
 		a->is_ref = !list;
-		what[len - 1] = '\0';
-		what += list ? 5 : 4;
+		type[len - 1] = '\0';
+		type += list ? 5 : 4;
 	}
 	if (list) {
-		const struct mu_attr_def *t = mu_op_attr(op, what);
+		const struct mu_attr_def *t = mu_op_attr(op, type);
 		a->kind = MU_ARG_TYPE_LIST;
-		a->type_attr = what;
+		a->type_attr = type;
 		return t && t->kind == MU_ATTR_LIST + MU_ATTR_TYPE && !star;
 	}
-	if (!parse_type(op, a, what))
+	if (!parse_type(op, a, type))
 		return false;
 	a->kind = star ? MU_ARG_REPEAT : a->type_attr ? MU_ARG_ATTR : MU_ARG_FIXED;
 	return true;
@@ -363,7 +363,7 @@ const struct mu_op_def *mu_op_at(unsigned i)
 
 enum mu_attr_kind mu_attr_kind_named(struct mu_span name)
 {
-	return kind_of(name.data, name.len);
+	return attr_kind_named(name.data, name.len);
 }
 
 const char *mu_attr_kind_name(enum mu_attr_kind kind)

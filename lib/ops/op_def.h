@@ -10,17 +10,18 @@
  * (one tensor for each type in attribute dtypes), or `ref(T)` for a reference to a variable's
  * buffer.
  *
- * Behind the type may stand a shape: `[]` is a scalar, `[n,2]` a matrix of two columns, `[*b,n]` a
- * tensor of one dimension or more, `?` any dimension.  Inputs with the same name agree in it.  A
- * name that occurs only in outputs is that of an int attribute or of a scalar input; the dimension
- * is known where its value is.  N tensors share the shape.  Each output has a shape, or the row has
- * a shape rule (lib/ops/shape.h); shape_unknown, if TensorFlow's function does not know it either.
+ * A shape pattern may follow the type: `[]` is a scalar, `[n,2]` a matrix of two columns,
+ * `[*b,n]` a tensor of rank 1 or more, `?` any dimension.  A name has one value in all patterns of
+ * the row.  A name that occurs only in outputs is an int attribute or a scalar input; if its value
+ * is known, it is the dimension.  All N tensors have the same shape.  Each output has a pattern, or
+ * the row has a shape rule (lib/ops/shape.h).  The rule shape_unknown is for outputs whose shape
+ * TensorFlow does not infer either.
  *
- * An attribute is `name:kind{allowed,…}>=minimum=default`; all behind the kind is optional.  The
- * kind is string, int, float, bool, type, shape, tensor, func, list(string), list(int), list(type),
- * list(shape)…, or empty for type.  int32 and list(int32) are ints that must fit into 32 bits.
- * Allowed are strings or types; `index`, `complex`, `floating`, `real` and `number` stand for several
- * types.  The minimum of a list is that of its length.
+ * An attribute is `name:kind{allowed,…}>=minimum=default`.  All parts after the kind are optional.
+ * The kind is string, int, float, bool, type, shape, tensor, func, list(string), list(int),
+ * list(type), list(shape)…, or empty for type.  int32 and list(int32) are ints that must fit into
+ * 32 bits.  The allowed values are strings or types; `index`, `complex`, `floating`, `real` and
+ * `number` are sets of types.  The minimum of a list applies to its length.
  */
 #ifndef MU_LIB_OPS_OP_DEF_H
 #define MU_LIB_OPS_OP_DEF_H
@@ -36,7 +37,7 @@ enum mu_op_flag {
 	MU_OP_COMMUTATIVE = 1 << 1,
 	MU_OP_UNINIT_OK = 1 << 2, /* accepts an uninitialised variable */
 	MU_OP_METADATA = 1 << 3,  /* reads only shapes; placed on the device of its producer */
-	/* Control flow ops, those of references included. */
+	/* Control flow ops, including the Ref ops. */
 	MU_OP_SWITCH = 1 << 4,
 	MU_OP_MERGE = 1 << 5,
 	MU_OP_ENTER = 1 << 6,
@@ -65,8 +66,8 @@ struct mu_attr_def {
 	bool has_default, has_minimum;
 	bool is_int32;          /* an int of 64 bits in NodeDef that must fit into 32 */
 	struct mu_attr value;   /* the default */
-	struct mu_attr allowed; /* a list of strings or types; of kind MU_ATTR_NONE: all */
-	int64_t minimum;        /* of the int, or of the list's length */
+	struct mu_attr allowed; /* a list of strings or types; kind MU_ATTR_NONE: no restriction */
+	int64_t minimum;        /* of the value of an int, or of the length of a list */
 };
 
 struct mu_shape_ctx;
@@ -76,7 +77,7 @@ struct mu_op_def {
 	const struct mu_arg_def *inputs, *outputs;
 	const struct mu_attr_def *attrs;
 	unsigned flags; /* enum mu_op_flag */
-	/* Rule for output shapes that the row's patterns cannot say; NULL: none. */
+	/* Rule for output shapes that the row's patterns cannot express; NULL: none. */
 	int (*shape)(struct mu_shape_ctx *c, struct mu_err *err);
 };
 
@@ -102,7 +103,7 @@ int mu_op_input_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype
 		      unsigned *count, struct mu_err *err);
 int mu_op_output_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype **types,
 		       unsigned *count, struct mu_err *err);
-/* The type of the output from which an edge starts; MU_DT_INVALID if there is no such output. */
+/* Returns the type of the tensor on an edge; MU_DT_INVALID if the output does not exist. */
 enum mu_dtype mu_op_edge_type(struct mu_input in, struct mu_arena *a);
 /* Computes the number of tensors of one argument. */
 int mu_op_arg_count(const struct mu_node *n, const struct mu_arg_def *a, unsigned *out,
@@ -114,8 +115,8 @@ int mu_op_output_port(const struct mu_node *n, struct mu_span name, unsigned *ou
 int mu_op_check_attrs(const struct mu_node *n, struct mu_err *err);
 /* Checks only the attributes that hold types or determine the number of tensors. */
 int mu_op_check_type_attrs(const struct mu_node *n, struct mu_err *err);
-/* Checks that a node has the attributes that its op requires, and the inputs that follow from them,
- * each of the right type.  Kernels rely on it.  Uses the arena for scratch memory. */
+/* Checks the attributes of a node, and the number and types of its inputs, which follow from the
+ * attributes.  Kernels rely on these checks.  Uses the arena for scratch memory. */
 int mu_op_check_node(const struct mu_node *n, struct mu_arena *a, struct mu_err *err);
 
 /* Input of a shape rule: the node, its input shapes, and constant input values if known. */

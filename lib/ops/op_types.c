@@ -19,10 +19,10 @@ static void push(struct type_list *l, enum mu_dtype t, bool is_ref)
 {
 	if (l->count == l->cap) {
 		unsigned cap = l->cap ? l->cap * 2 : 8;
-		enum mu_dtype *more = MU_ARENA_ARRAY(l->arena, enum mu_dtype, cap);
+		enum mu_dtype *types = MU_ARENA_ARRAY(l->arena, enum mu_dtype, cap);
 		if (l->count)
-			memcpy(more, l->types, l->count * sizeof *more);
-		l->types = more;
+			memcpy(types, l->types, l->count * sizeof *types);
+		l->types = types;
 		l->cap = cap;
 	}
 	l->types[l->count++] = is_ref ? (enum mu_dtype)(t + MU_DT_REF) : t;
@@ -86,7 +86,7 @@ int mu_op_arg_count(const struct mu_node *n, const struct mu_arg_def *a, unsigne
 int mu_op_output_port(const struct mu_node *n, struct mu_span name, unsigned *out,
 		      struct mu_err *err)
 {
-	unsigned port = 0, many = 0;
+	unsigned port = 0, n_tensors = 0;
 	int rc = need_def(n, err);
 
 	for (unsigned i = 0; !rc && i < n->def->n_outputs; i++) {
@@ -94,8 +94,8 @@ int mu_op_output_port(const struct mu_node *n, struct mu_span name, unsigned *ou
 			*out = port;
 			return 0;
 		}
-		rc = mu_op_arg_count(n, &n->def->outputs[i], &many, err);
-		port += many;
+		rc = mu_op_arg_count(n, &n->def->outputs[i], &n_tensors, err);
+		port += n_tensors;
 	}
 	return rc ? rc
 		  : mu_fail(err, MU_INVALID_ARGUMENT, "op %s has no output '%.*s'", n->op,
@@ -172,18 +172,18 @@ static int check_edge(const struct mu_node *n, unsigned i, enum mu_dtype want,
 static int check_allowed(const struct mu_attr_def *d, enum mu_dtype t, struct mu_span text,
 			 struct mu_err *err)
 {
-	const struct mu_attr *ok = &d->allowed;
-	bool types = ok->kind == MU_ATTR_LIST + MU_ATTR_TYPE;
+	const struct mu_attr *allowed = &d->allowed;
+	bool is_types = allowed->kind == MU_ATTR_LIST + MU_ATTR_TYPE;
 	MU_AUTO_BUF b = {0};
 
-	for (unsigned i = 0; i < ok->n; i++) {
-		if (types ? ok->types[i] == t : mu_span_eq(ok->ss[i], text))
+	for (unsigned i = 0; i < allowed->n; i++) {
+		if (is_types ? allowed->types[i] == t : mu_span_eq(allowed->ss[i], text))
 			return 0;
-		mu_buf_printf(&b, types ? "%s%s" : "%s\"%s\"", i ? ", " : "",
-			      types ? mu_dtype_name(ok->types[i]) : ok->ss[i].data);
+		mu_buf_printf(&b, is_types ? "%s%s" : "%s\"%s\"", i ? ", " : "",
+			      is_types ? mu_dtype_name(allowed->types[i]) : allowed->ss[i].data);
 	}
 	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       types
+		       is_types
 			   ? "Value for attr '%s' of %.*s is not in the list of allowed values: %s"
 			   : "Value for attr '%s' of \"%.*s\" is not in the list of allowed "
 			     "values: %s",
@@ -200,14 +200,14 @@ static int check_int32(const struct mu_attr_def *d, int64_t v, struct mu_err *er
 
 static int check_attr(const struct mu_attr_def *d, const struct mu_attr *v, struct mu_err *err)
 {
-	bool list = d->kind >= MU_ATTR_LIST;
+	bool is_list = d->kind >= MU_ATTR_LIST;
 	int rc = 0;
 
 	if (v->kind == MU_ATTR_NONE)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "AttrValue missing value with expected type '%s'\n\t for attr '%s'",
 			       mu_attr_kind_name(d->kind), d->name);
-	if (v->kind != d->kind && !(list && v->kind == MU_ATTR_LIST))
+	if (v->kind != d->kind && !(is_list && v->kind == MU_ATTR_LIST))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "AttrValue had value with type '%s' when '%s' expected\n\t for attr "
 			       "'%s'",
@@ -220,19 +220,19 @@ static int check_attr(const struct mu_attr_def *d, const struct mu_attr *v, stru
 	if (v->kind == MU_ATTR_TYPE && v->type == MU_DT_INVALID)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "AttrValue has invalid DataType\n\t for attr '%s'", d->name);
-	int64_t size = list ? v->n : d->kind == MU_ATTR_INT ? v->i : d->minimum;
+	int64_t size = is_list ? v->n : d->kind == MU_ATTR_INT ? v->i : d->minimum;
 	if (d->has_minimum && size < d->minimum)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%s for attr '%s' of %" PRId64 " must be at least minimum %" PRId64,
-			       list ? "Length" : "Value", d->name, size, d->minimum);
-	for (unsigned i = 0; d->is_int32 && i < (list ? v->n : 1) && !rc; i++)
-		rc = check_int32(d, list ? v->is[i] : v->i, err);
+			       is_list ? "Length" : "Value", d->name, size, d->minimum);
+	for (unsigned i = 0; d->is_int32 && i < (is_list ? v->n : 1) && !rc; i++)
+		rc = check_int32(d, is_list ? v->is[i] : v->i, err);
 	if (rc || d->allowed.kind == MU_ATTR_NONE)
 		return rc;
 	if (d->kind == MU_ATTR_STRING)
 		return check_allowed(d, MU_DT_INVALID, v->s, err);
-	for (unsigned i = 0; i < (list ? v->n : 1) && !rc; i++) {
-		enum mu_dtype t = list ? v->types[i] : v->type;
+	for (unsigned i = 0; i < (is_list ? v->n : 1) && !rc; i++) {
+		enum mu_dtype t = is_list ? v->types[i] : v->type;
 		rc = check_allowed(d, t, mu_span_of(mu_dtype_name(t)), err);
 	}
 	return rc;
@@ -266,8 +266,8 @@ int mu_op_check_attrs(const struct mu_node *n, struct mu_err *err)
 	return rc ? mu_append(err, "; NodeDef: {{node %s}}; Op<name=%s>", n->name, n->op) : 0;
 }
 
-/* True if the type or the number of an argument follows from the attribute. */
-static bool is_of_args(const struct mu_arg_def *args, unsigned n, const char *attr)
+/* True if the attribute determines the type or the number of an argument. */
+static bool determines_args(const struct mu_arg_def *args, unsigned n, const char *attr)
 {
 	for (unsigned i = 0; i < n; i++)
 		if ((args[i].type_attr && !strcmp(args[i].type_attr, attr)) ||
@@ -283,8 +283,8 @@ int mu_op_check_type_attrs(const struct mu_node *n, struct mu_err *err)
 	for (unsigned i = 0; !rc && i < n->def->n_attrs; i++) {
 		const struct mu_attr_def *d = &n->def->attrs[i];
 		const struct mu_attr *v = mu_node_attr(n, d->name);
-		if (!v && (is_of_args(n->def->inputs, n->def->n_inputs, d->name) ||
-			   is_of_args(n->def->outputs, n->def->n_outputs, d->name)))
+		if (!v && (determines_args(n->def->inputs, n->def->n_inputs, d->name) ||
+			   determines_args(n->def->outputs, n->def->n_outputs, d->name)))
 			return mu_fail(err, MU_NOT_FOUND,
 				       "No attr named '%s' in NodeDef:\n\t [[{{node %s}}]]\n\t "
 				       "[[%s]]",

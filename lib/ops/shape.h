@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The static shape rules of the op table.  A rule sets the known parts of ctx->out; the rest stays
- * unknown.  It fails only for nodes that can never run. */
+/* The static shape rules of the op table.  A rule sets the known parts of c->out; all other parts
+ * stay unknown.  A rule fails only for nodes that can never run. */
 #ifndef MU_LIB_OPS_SHAPE_H
 #define MU_LIB_OPS_SHAPE_H
 
@@ -12,24 +12,24 @@ typedef int mu_shape_rule(struct mu_shape_ctx *c, struct mu_err *err);
 mu_shape_rule shape_same;      /* output 0 has input 0's shape */
 mu_shape_rule shape_each;      /* output i has input i's shape */
 mu_shape_rule shape_second;    /* output 0 has input 1's shape */
-mu_shape_rule shape_all_equal; /* all inputs have one shape, and so has the output */
+mu_shape_rule shape_all_equal; /* all inputs and the output have the same shape */
 mu_shape_rule shape_scalar;    /* every output is a scalar */
 mu_shape_rule shape_vector;    /* every output is a vector of unknown length */
 mu_shape_rule shape_broadcast; /* the inputs are broadcast to one shape */
 mu_shape_rule shape_select;
 mu_shape_rule shape_attr;     /* attribute `shape` */
 mu_shape_rule shape_value;    /* attribute `value` */
-mu_shape_rule shape_variable; /* of the variable whose handle is input 0 */
-mu_shape_rule shape_filled;   /* the value of input `shape`, or else of input 0, is the shape */
+mu_shape_rule shape_variable; /* shape of the variable whose handle is input 0 */
+mu_shape_rule shape_filled;   /* the value of input `shape`, or of input 0 without one */
 mu_shape_rule shape_filled_by_parameters, shape_filled_by_second, shape_fill;
 mu_shape_rule shape_conv_input; /* the value of input 0 is the shape of images */
 mu_shape_rule shape_index_shuffle;
 mu_shape_rule shape_random_key; /* a key, a counter, and optionally an algorithm */
 
 /* shape_flow.c */
-mu_shape_rule shape_unknown; /* TensorFlow's shape function does not know it either */
+mu_shape_rule shape_unknown; /* TensorFlow does not infer the shape either */
 mu_shape_rule shape_listed;  /* attribute `output_shapes` */
-mu_shape_rule shape_loop;    /* attribute `output_shapes`, or else as the inputs */
+mu_shape_rule shape_loop;    /* attribute `output_shapes`; if empty, the shapes of the inputs */
 mu_shape_rule shape_merge_op, shape_switch, shape_ref_select, shape_table_find;
 mu_shape_rule shape_assign, shape_apply;
 mu_shape_rule shape_batch, shape_unbatch_grad, shape_map_defun;
@@ -81,7 +81,7 @@ mu_shape_rule shape_conv2d, shape_pool, shape_max_pool, shape_batch_norm, shape_
 mu_shape_rule shape_fractional_pool, shape_lstm_cell_grad, shape_block_lstm_grad;
 mu_shape_rule shape_quantize_grad, shape_quantize, shape_dequantize;
 
-/* ---- functions for rules ---- */
+/* ---- helpers for rules ---- */
 
 static inline struct mu_pshape mu_pshape_unknown(int rank)
 {
@@ -95,8 +95,8 @@ static inline struct mu_pshape mu_pshape_unknown(int rank)
 int mu_shape_ints(const struct mu_shape_ctx *c, unsigned i, int64_t *out, int max);
 /* Reads the constant input i as an axis of `rank`; false if unknown or out of range. */
 bool mu_shape_axis(const struct mu_shape_ctx *c, unsigned i, int rank, int *out);
-/* Reads the constant input i as a shape, in which -1 is an unknown dimension.  A scalar -1 is any
- * shape, if that is allowed.  Leaves *out as it is where nothing is known. */
+/* Reads the constant input i as a shape, in which -1 is an unknown dimension.  If
+ * scalar_is_any, a scalar -1 is an unknown shape.  Leaves *out unchanged if nothing is known. */
 int mu_shape_read(const struct mu_shape_ctx *c, unsigned i, bool scalar_is_any,
 		  struct mu_pshape *out, struct mu_err *err);
 /* Merge the known dimensions of both; INVALID_ARGUMENT if they differ. */
@@ -105,19 +105,20 @@ int mu_shape_merge(const struct mu_pshape *a, const struct mu_pshape *b, struct 
 		   struct mu_err *err);
 int mu_shape_broadcast(const struct mu_pshape *a, const struct mu_pshape *b, struct mu_pshape *out,
 		       struct mu_err *err);
-/* The value of an attribute; false or 0 where it is missing. */
+/* Return the value of an attribute; false or 0 if it is missing. */
 bool mu_shape_flag(const struct mu_shape_ctx *c, const char *name);
 int64_t mu_shape_attr_int(const struct mu_shape_ctx *c, const char *name);
-/* The dimensions [from, to), and those of both; of unknown rank where an argument is. */
+/* Return dimensions [from, to) of s, and the dimensions of a, then b.  The rank is unknown if that
+ * of an argument is. */
 struct mu_pshape mu_pshape_part(const struct mu_pshape *s, int from, int to);
 struct mu_pshape mu_pshape_join(const struct mu_pshape *a, const struct mu_pshape *b);
 /* Sets the shapes of a sparse tensor of n values and `rank`; -1: unknown. */
 void mu_shape_sparse(struct mu_pshape *indices, struct mu_pshape *values, struct mu_pshape *shape,
 		     int64_t n, int64_t rank);
-/* Fails unless input i has this rank or an unknown rank (*known false). */
+/* Fails if input i has another known rank.  Sets *known to whether the rank is known. */
 int mu_shape_want_rank(const struct mu_shape_ctx *c, unsigned i, int rank, bool *known,
 		       struct mu_err *err);
-/* The same for a rank of at least so many; an unknown one passes. */
+/* Fails if input i has a known rank below `rank`. */
 int mu_shape_want_min_rank(const struct mu_shape_ctx *c, unsigned i, int rank, struct mu_err *err);
 static inline void mu_pshape_push(struct mu_pshape *p, int64_t dim)
 {

@@ -5,34 +5,34 @@
 int shape_reshape(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0];
-	int64_t dim[MU_MAX_RANK], have = 1, want = 1;
-	int n = mu_shape_ints(c, 1, dim, MU_MAX_RANK), open = -1;
+	int64_t dim[MU_MAX_RANK], n_in = 1, n_out = 1;
+	int n = mu_shape_ints(c, 1, dim, MU_MAX_RANK), unknown = -1;
 
 	if (n < 0)
 		return shape_filled_by_second(c, err);
 	for (int i = 0; in->rank >= 0 && i < in->rank; i++)
-		if (in->dim[i] < 0 || __builtin_mul_overflow(have, in->dim[i], &have)) {
-			have = -1;
+		if (in->dim[i] < 0 || __builtin_mul_overflow(n_in, in->dim[i], &n_in)) {
+			n_in = -1;
 			break;
 		}
 	if (in->rank < 0)
-		have = -1;
+		n_in = -1;
 	for (int i = 0; i < n; i++) {
-		if (dim[i] < -1 || (dim[i] == -1 && open >= 0))
+		if (dim[i] < -1 || (dim[i] == -1 && unknown >= 0))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Reshape: %lld is not a dimension, or two dimensions are -1",
 				       (long long)dim[i]);
 		if (dim[i] == -1)
-			open = i;
-		else if (__builtin_mul_overflow(want, dim[i], &want))
+			unknown = i;
+		else if (__builtin_mul_overflow(n_out, dim[i], &n_out))
 			return mu_fail(err, MU_INVALID_ARGUMENT, "Reshape: the shape is too large");
 	}
-	if (have >= 0 && (open < 0 ? have != want : want > 0 && have % want != 0))
+	if (n_in >= 0 && (unknown < 0 ? n_in != n_out : n_out > 0 && n_in % n_out != 0))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Cannot reshape a tensor with %lld elements to a shape of %lld",
-			       (long long)have, (long long)want);
-	if (open >= 0 && have >= 0 && want > 0)
-		dim[open] = have / want;
+			       (long long)n_in, (long long)n_out);
+	if (unknown >= 0 && n_in >= 0 && n_out > 0)
+		dim[unknown] = n_in / n_out;
 	c->out[0].rank = 0;
 	for (int i = 0; i < n; i++)
 		mu_pshape_push(&c->out[0], dim[i]);
@@ -97,17 +97,17 @@ int shape_squeeze(struct mu_shape_ctx *c, struct mu_err *err)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "squeeze_dims[%u] not in [-%d,%d).", k, in->rank, in->rank);
 	for (int i = 0; i < in->rank; i++) {
-		bool named = false;
+		bool is_listed = false;
 		for (unsigned k = 0; k < n; k++)
-			named |= dims->is[k] == i || dims->is[k] + in->rank == i;
+			is_listed |= dims->is[k] == i || dims->is[k] + in->rank == i;
 		if (!n && in->dim[i] < 0)
 			return 0;
-		if (named && in->dim[i] > 1)
+		if (is_listed && in->dim[i] > 1)
 			return mu_fail(
 			    err, MU_INVALID_ARGUMENT,
 			    "Can not squeeze dim[%d], expected a dimension of 1, got %lld", i,
 			    (long long)in->dim[i]);
-		if (n ? !named : in->dim[i] != 1)
+		if (n ? !is_listed : in->dim[i] != 1)
 			mu_pshape_push(&out, in->dim[i]);
 	}
 	if (in->rank >= 0)
@@ -115,38 +115,38 @@ int shape_squeeze(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- concatenate, stack and split ---- */
+/* ---- Concat, Pack and Split ---- */
 
-/* Concatenates inputs [from, from + n) along the axis in input `at`. */
-static int concat(struct mu_shape_ctx *c, unsigned from, unsigned n, unsigned at,
+/* Concatenates inputs [from, from + n) along the axis in input `axis_input`. */
+static int concat(struct mu_shape_ctx *c, unsigned from, unsigned n, unsigned axis_input,
 		  struct mu_err *err)
 {
-	struct mu_pshape all = {.rank = -1}, one;
+	struct mu_pshape out = {.rank = -1}, in;
 	int64_t sum = 0;
 	int axis, rc;
 
 	for (unsigned i = from; i < from + n; i++)
 		if (c->in[i].rank >= 0)
-			all = mu_pshape_unknown(c->in[i].rank);
-	if (all.rank < 1)
+			out = mu_pshape_unknown(c->in[i].rank);
+	if (out.rank < 1)
 		return 0;
-	bool known = mu_shape_axis(c, at, all.rank, &axis);
+	bool known = mu_shape_axis(c, axis_input, out.rank, &axis);
 	for (unsigned i = from; known && i < from + n; i++) {
-		one = c->in[i];
-		if (one.rank < 0) {
+		in = c->in[i];
+		if (in.rank < 0) {
 			sum = -1;
 			continue;
 		}
-		if (axis < one.rank) {
-			sum = sum < 0 || one.dim[axis] < 0 ? -1 : sum + one.dim[axis];
-			one.dim[axis] = -1;
+		if (axis < in.rank) {
+			sum = sum < 0 || in.dim[axis] < 0 ? -1 : sum + in.dim[axis];
+			in.dim[axis] = -1;
 		}
-		if ((rc = mu_shape_merge(&all, &one, &all, err)))
+		if ((rc = mu_shape_merge(&out, &in, &out, err)))
 			return rc;
 	}
 	if (known)
-		all.dim[axis] = sum;
-	c->out[0] = all;
+		out.dim[axis] = sum;
+	c->out[0] = out;
 	return 0;
 }
 
@@ -162,24 +162,24 @@ int shape_concat_v2(struct mu_shape_ctx *c, struct mu_err *err)
 
 int shape_pack(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	struct mu_pshape all = {.rank = -1};
+	struct mu_pshape merged = {.rank = -1};
 	int64_t axis = mu_shape_attr_int(c, "axis");
 	int rc = 0;
 
 	for (unsigned i = 0; i < c->n_in && !rc; i++)
-		rc = mu_shape_merge(&all, &c->in[i], &all, err);
-	if (rc || all.rank < 0 || all.rank == MU_MAX_RANK)
+		rc = mu_shape_merge(&merged, &c->in[i], &merged, err);
+	if (rc || merged.rank < 0 || merged.rank == MU_MAX_RANK)
 		return rc;
-	axis = axis < 0 ? axis + all.rank + 1 : axis;
-	if (axis < 0 || axis > all.rank)
+	axis = axis < 0 ? axis + merged.rank + 1 : axis;
+	if (axis < 0 || axis > merged.rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "axis %lld does not fit shape %s",
-			       (long long)mu_shape_attr_int(c, "axis"), mu_pshape_str(&all));
+			       (long long)mu_shape_attr_int(c, "axis"), mu_pshape_str(&merged));
 	c->out[0].rank = 0;
-	for (int i = 0; i <= all.rank; i++) {
+	for (int i = 0; i <= merged.rank; i++) {
 		if (i == axis)
 			mu_pshape_push(&c->out[0], c->n_in);
-		if (i < all.rank)
-			mu_pshape_push(&c->out[0], all.dim[i]);
+		if (i < merged.rank)
+			mu_pshape_push(&c->out[0], merged.dim[i]);
 	}
 	return 0;
 }
@@ -240,24 +240,24 @@ int shape_where(struct mu_shape_ctx *c, struct mu_err *err)
 
 enum { MAX_PARTS = 256 };
 
-/* Sets the open size, and checks that the sizes add up to the dimension. */
+/* Computes the size that is -1, and checks that the sizes add up to the dimension. */
 static int complete_sizes(int64_t *size, unsigned n, int64_t dim, struct mu_err *err)
 {
-	int64_t sum = 0, *open = NULL;
+	int64_t sum = 0, *unknown = NULL;
 
 	for (unsigned i = 0; i < n; i++)
-		if (size[i] == -1 && !open)
-			open = &size[i];
+		if (size[i] == -1 && !unknown)
+			unknown = &size[i];
 		else if (size[i] < 0 || __builtin_add_overflow(sum, size[i], &sum))
 			return mu_fail(
 			    err, MU_INVALID_ARGUMENT,
 			    "split sizes must be >= 0 and not too large, and one may be -1");
-	if (dim >= 0 && (open ? sum > dim : sum != dim))
+	if (dim >= 0 && (unknown ? sum > dim : sum != dim))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "can't split axis of size %lld into pieces that add up to %lld",
 			       (long long)dim, (long long)sum);
-	if (open && dim >= 0)
-		*open = dim - sum;
+	if (unknown && dim >= 0)
+		*unknown = dim - sum;
 	return 0;
 }
 

@@ -38,7 +38,7 @@ int mu_shape_merge_dim(int64_t a, int64_t b, int64_t *out, struct mu_err *err)
 int mu_shape_merge(const struct mu_pshape *a, const struct mu_pshape *b, struct mu_pshape *out,
 		   struct mu_err *err)
 {
-	struct mu_pshape both = a->rank < 0 ? *b : *a;
+	struct mu_pshape merged = a->rank < 0 ? *b : *a;
 	int rc = 0;
 
 	if (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank)
@@ -46,9 +46,9 @@ int mu_shape_merge(const struct mu_pshape *a, const struct mu_pshape *b, struct 
 			       "Shapes must be equal rank, but are %s and %s", mu_pshape_str(a),
 			       mu_pshape_str(b));
 	for (int i = 0; a->rank >= 0 && b->rank >= 0 && i < a->rank && !rc; i++)
-		rc = mu_shape_merge_dim(a->dim[i], b->dim[i], &both.dim[i], err);
+		rc = mu_shape_merge_dim(a->dim[i], b->dim[i], &merged.dim[i], err);
 	if (!rc)
-		*out = both;
+		*out = merged;
 	return rc;
 }
 
@@ -97,13 +97,13 @@ struct mu_pshape mu_pshape_part(const struct mu_pshape *s, int from, int to)
 
 struct mu_pshape mu_pshape_join(const struct mu_pshape *a, const struct mu_pshape *b)
 {
-	struct mu_pshape all = *a;
+	struct mu_pshape joined = *a;
 
 	if (b->rank < 0)
-		all.rank = -1;
+		joined.rank = -1;
 	for (int i = 0; i < b->rank; i++)
-		mu_pshape_push(&all, b->dim[i]);
-	return all;
+		mu_pshape_push(&joined, b->dim[i]);
+	return joined;
 }
 
 int shape_same(struct mu_shape_ctx *c, struct mu_err *err)
@@ -129,13 +129,13 @@ int shape_second(struct mu_shape_ctx *c, struct mu_err *err)
 
 int shape_all_equal(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	struct mu_pshape all = {.rank = -1};
+	struct mu_pshape merged = {.rank = -1};
 	int rc = 0;
 
 	for (unsigned i = 0; i < c->n_in && !rc; i++)
-		rc = mu_shape_merge(&all, &c->in[i], &all, err);
+		rc = mu_shape_merge(&merged, &c->in[i], &merged, err);
 	if (!rc && c->n_out)
-		c->out[0] = all;
+		c->out[0] = merged;
 	return rc;
 }
 
@@ -161,7 +161,7 @@ static int broadcast_dim(int64_t a, int64_t b, int64_t *out)
 		return -1;
 	*out = a == 1 ? b : b == 1 ? a : a > b ? a : b;
 	if ((a < 0 || b < 0) && *out == 0)
-		*out = -1; /* the unknown one may be 1 or 0 */
+		*out = -1; /* the unknown dimension may be 1 or 0 */
 	return 0;
 }
 
@@ -187,13 +187,13 @@ int mu_shape_broadcast(const struct mu_pshape *a, const struct mu_pshape *b, str
 
 int shape_broadcast(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	struct mu_pshape all = {.rank = 0};
+	struct mu_pshape shape = {.rank = 0};
 	int rc = 0;
 
 	for (unsigned i = 0; i < c->n_in && !rc; i++)
-		rc = mu_shape_broadcast(&all, &c->in[i], &all, err);
+		rc = mu_shape_broadcast(&shape, &c->in[i], &shape, err);
 	if (!rc && c->n_out)
-		c->out[0] = all;
+		c->out[0] = shape;
 	const struct mu_attr *strict = mu_node_attr(c->node, "incompatible_shape_error");
 	return strict && strict->kind == MU_ATTR_BOOL && !strict->b ? 0 : rc;
 }
@@ -214,7 +214,7 @@ int shape_attr(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-static struct mu_pshape of_shape(const struct mu_shape *s)
+static struct mu_pshape pshape_of(const struct mu_shape *s)
 {
 	struct mu_pshape p = {.rank = s->rank};
 
@@ -228,7 +228,7 @@ int shape_value(struct mu_shape_ctx *c, struct mu_err *err)
 	const struct mu_attr *a = mu_node_attr(c->node, "value");
 
 	if (a && a->kind == MU_ATTR_TENSOR)
-		c->out[0] = of_shape(&a->tensor->shape);
+		c->out[0] = pshape_of(&a->tensor->shape);
 	return 0;
 }
 
@@ -266,7 +266,7 @@ int mu_shape_read(const struct mu_shape_ctx *c, unsigned i, bool scalar_is_any,
 	return 0;
 }
 
-/* The input of this name, or the first one. */
+/* Returns the index of the input `name`; 0 if there is none. */
 static unsigned input_named(const struct mu_shape_ctx *c, const char *name)
 {
 	const struct mu_op_def *op = c->node->def;
@@ -282,17 +282,17 @@ int shape_filled(struct mu_shape_ctx *c, struct mu_err *err)
 	return mu_shape_read(c, input_named(c, "shape"), false, &c->out[0], err);
 }
 
-/* The parameters, from input 2 on, have to broadcast. */
+/* Also checks that the parameters, inputs 2 and following, broadcast. */
 int shape_filled_by_parameters(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	struct mu_pshape all = {.rank = 0};
+	struct mu_pshape shape = {.rank = 0};
 
 	for (unsigned i = 2; i < c->n_in; i++)
-		MU_RETURN_IF_ERROR(mu_shape_broadcast(&all, &c->in[i], &all, err));
+		MU_RETURN_IF_ERROR(mu_shape_broadcast(&shape, &c->in[i], &shape, err));
 	return shape_filled(c, err);
 }
 
-/* A scalar is the length of a vector. */
+/* A scalar `dims` is the length of a vector. */
 int shape_fill(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	struct mu_pshape *out = &c->out[0];
@@ -306,7 +306,7 @@ int shape_fill(struct mu_shape_ctx *c, struct mu_err *err)
 				: 0;
 }
 
-/* The sizes may lack the images and channels, which then are the gradient's and the filter's. */
+/* input_sizes may omit batch and channels; the gradient and the filter then determine them. */
 int shape_conv_input(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	int rc = mu_shape_read(c, 0, false, &c->out[0], err);
@@ -331,53 +331,54 @@ int shape_random_key(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* A scalar if all inputs describe one index, else one element for each row of those that do not. */
+/* A scalar if all inputs are for one index.  Otherwise a vector with the rows of the other inputs.
+ */
 int shape_index_shuffle(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	static const int rank_of_one[] = {0, 1, 0};
-	struct mu_pshape many = mu_pshape_unknown(1);
+	static const int scalar_ranks[] = {0, 1, 0};
+	struct mu_pshape vector = mu_pshape_unknown(1);
 	bool is_scalar = true, is_vector = false;
 
 	for (unsigned i = 0; i < c->n_in; i++) {
 		const struct mu_pshape *in = &c->in[i];
-		is_scalar &= in->rank == rank_of_one[i];
-		if (in->rank < 0 || in->rank == rank_of_one[i])
+		is_scalar &= in->rank == scalar_ranks[i];
+		if (in->rank < 0 || in->rank == scalar_ranks[i])
 			continue;
 		is_vector = true;
-		if (many.dim[0] < 0)
-			many.dim[0] = in->dim[0];
+		if (vector.dim[0] < 0)
+			vector.dim[0] = in->dim[0];
 	}
 	if (is_scalar)
 		c->out[0].rank = 0;
 	else if (is_vector)
-		c->out[0] = many;
+		c->out[0] = vector;
 	return 0;
 }
 
 int shape_scalars_or_same(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	struct mu_pshape all = mu_pshape_unknown(-1);
-	bool scalars = true;
+	struct mu_pshape merged = mu_pshape_unknown(-1);
+	bool all_scalars = true;
 
 	for (unsigned i = 0; i < c->n_in; i++) {
-		scalars &= c->in[i].rank == 0;
+		all_scalars &= c->in[i].rank == 0;
 		if (c->in[i].rank > 0)
-			MU_RETURN_IF_ERROR(mu_shape_merge(&all, &c->in[i], &all, err));
+			MU_RETURN_IF_ERROR(mu_shape_merge(&merged, &c->in[i], &merged, err));
 	}
-	c->out[0] = all;
-	if (scalars)
+	c->out[0] = merged;
+	if (all_scalars)
 		c->out[0].rank = 0;
 	return 0;
 }
 
 int shape_substr(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	struct mu_pshape both;
+	struct mu_pshape merged;
 
 	if (c->in[1].rank >= 0 && c->in[1].rank != c->in[2].rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "pos and len shapes must match: %s vs. %s",
 			       mu_pshape_str(&c->in[1]), mu_pshape_str(&c->in[2]));
-	MU_RETURN_IF_ERROR(mu_shape_merge(&c->in[1], &c->in[2], &both, err));
+	MU_RETURN_IF_ERROR(mu_shape_merge(&c->in[1], &c->in[2], &merged, err));
 	return mu_shape_broadcast(&c->in[0], &c->in[1], &c->out[0], err);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes where dimensions exchange their elements in blocks: batches, depth, bits. */
+/* Shapes of ops that move elements between dimensions: batch, depth and bits. */
 #include <string.h>
 
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
-/* The sum of two dimensions; -1: one is unknown, or the sum overflows. */
+/* Returns the sum of two dimensions; -1: one is unknown, or the sum overflows. */
 static int64_t add_dims(int64_t a, int64_t b)
 {
 	int64_t sum;
@@ -13,33 +13,32 @@ static int64_t add_dims(int64_t a, int64_t b)
 	return a < 0 || b < 0 || __builtin_add_overflow(a, b, &sum) ? -1 : sum;
 }
 
-/* The product of two dimensions; -1: one is unknown, or the product overflows. */
+/* Returns the product of two dimensions; -1: one is unknown, or the product overflows. */
 static int64_t multiply_dims(int64_t a, int64_t b)
 {
-	int64_t all;
+	int64_t product;
 
-	return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &all) ? -1 : all;
+	return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &product) ? -1 : product;
 }
 
-static int divide_dim(int64_t a, int64_t by, int64_t *out, struct mu_err *err)
+static int divide_dim(int64_t a, int64_t divisor, int64_t *out, struct mu_err *err)
 {
-	if (by <= 0 || (a >= 0 && a % by))
+	if (divisor <= 0 || (a >= 0 && a % divisor))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Dimension size must be evenly divisible by %lld but is %lld",
-			       (long long)by, (long long)a);
-	*out = a < 0 ? -1 : a / by;
+			       (long long)divisor, (long long)a);
+	*out = a < 0 ? -1 : a / divisor;
 	return 0;
 }
 
-/* The sizes of n blocks and the pairs that are added to or cut from each dimension. */
+/* block_shape, and the paddings or crops of each block dimension. */
 struct blocks {
 	int n;
 	bool sizes_known, margins_known;
 	int64_t size[MU_MAX_RANK], margin[2 * MU_MAX_RANK];
 };
 
-/* Reads the sizes and margins as far as they are constant.  False: the number of blocks is unknown.
- */
+/* Reads the sizes and margins if they are constant.  Returns false if their number is unknown. */
 static bool read_blocks(const struct mu_shape_ctx *c, struct blocks *b)
 {
 	const struct mu_pshape *shape = &c->in[1];
@@ -68,7 +67,8 @@ static int check_blocks(const struct mu_shape_ctx *c, const struct blocks *b, st
 	return 0;
 }
 
-/* One dimension: space becomes batch, or the other way. */
+/* Computes a spatial dimension after the padding and division (to_batch), or the product and crop.
+ */
 static int block_dim(const struct blocks *b, int i, bool to_batch, int64_t dim, int64_t *out,
 		     struct mu_err *err)
 {
@@ -87,7 +87,7 @@ static int block_dim(const struct blocks *b, int i, bool to_batch, int64_t dim, 
 	return *out < 0 ? mu_fail(err, MU_INVALID_ARGUMENT, "cropped by more than its size") : 0;
 }
 
-static int exchange(struct mu_shape_ctx *c, bool to_batch, struct mu_err *err)
+static int block_shapes(struct mu_shape_ctx *c, bool to_batch, struct mu_err *err)
 {
 	struct mu_pshape in = c->in[0], out;
 	struct blocks b;
@@ -113,12 +113,12 @@ static int exchange(struct mu_shape_ctx *c, bool to_batch, struct mu_err *err)
 
 int shape_space_to_batch(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	return exchange(c, true, err);
+	return block_shapes(c, true, err);
 }
 
 int shape_batch_to_space(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	return exchange(c, false, err);
+	return block_shapes(c, false, err);
 }
 
 /* ---- depth ---- */
@@ -127,8 +127,9 @@ static int space_depth_shape(struct mu_shape_ctx *c, bool to_depth, struct mu_er
 {
 	const struct mu_attr *format = mu_node_attr(c->node, "data_format");
 	int64_t block = mu_shape_attr_int(c, "block_size");
-	bool first = format && format->kind == MU_ATTR_STRING && !strncmp(format->s.data, "NC", 2);
-	int channel = first ? 1 : 3, row = first ? 2 : 1;
+	bool channels_first =
+	    format && format->kind == MU_ATTR_STRING && !strncmp(format->s.data, "NC", 2);
+	int channel = channels_first ? 1 : 3, row = channels_first ? 2 : 1;
 	struct mu_pshape out = c->in[0];
 
 	if (out.rank != 4) {
@@ -161,7 +162,7 @@ int shape_depth_to_space(struct mu_shape_ctx *c, struct mu_err *err)
 
 /* ---- bits ---- */
 
-static int64_t size_of(const struct mu_shape_ctx *c, const char *attr)
+static int64_t attr_type_size(const struct mu_shape_ctx *c, const char *attr)
 {
 	const struct mu_attr *a = mu_node_attr(c->node, attr);
 
@@ -170,7 +171,7 @@ static int64_t size_of(const struct mu_shape_ctx *c, const char *attr)
 
 int shape_bitcast(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	int64_t from = size_of(c, "T"), to = size_of(c, "type");
+	int64_t from = attr_type_size(c, "T"), to = attr_type_size(c, "type");
 	struct mu_pshape out = c->in[0];
 
 	if (!from || !to || out.rank < 0)

@@ -3,7 +3,7 @@
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
-/* The row has patterns for the counts. */
+/* The patterns of the op table set the shapes of the counts. */
 int shape_unique(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0];
@@ -28,7 +28,7 @@ int shape_unique(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* `rank` is that of the values: a row of counts for each row. */
+/* rank: the rank of the values.  A matrix has a row of counts for each of its rows. */
 static int bincount_shape(struct mu_shape_ctx *c, unsigned size_input, int rank, int64_t rows,
 			  struct mu_err *err)
 {
@@ -69,12 +69,12 @@ int shape_sparse_bincount(struct mu_shape_ctx *c, struct mu_err *err)
 	return bincount_shape(c, 3, n, dim[0], err);
 }
 
-/* A sparse tensor of the rank of input i and `more`. */
-static int sparse_counts(struct mu_shape_ctx *c, unsigned i, int more)
+/* Sets a sparse tensor with the rank of input i plus extra_rank. */
+static int sparse_counts(struct mu_shape_ctx *c, unsigned i, int extra_rank)
 {
 	const int rank = c->in[i].rank;
 
-	mu_shape_sparse(&c->out[0], &c->out[1], &c->out[2], -1, rank < 0 ? -1 : rank + more);
+	mu_shape_sparse(&c->out[0], &c->out[1], &c->out[2], -1, rank < 0 ? -1 : rank + extra_rank);
 	return 0;
 }
 
@@ -83,7 +83,8 @@ int shape_dense_counts(struct mu_shape_ctx *c, struct mu_err *err)
 	return sparse_counts(c, 0, 0);
 }
 
-/* For values that are no vector, TensorFlow's function is wrong, and its kernel takes them. */
+/* The kernel accepts values that are not a vector.  TensorFlow's shape function is wrong for them.
+ */
 int shape_ragged_counts(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	if (c->in[1].rank >= 0 && c->in[1].rank != 1)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of control flow, of variables, and of what is taken out of lists, tensor arrays, tables
- * and iterators.
+/* Shapes of control flow and variables, and of elements of lists, tensor arrays, tables and
+ * iterators.
  *
- * A resource's elements have the shape that the node which makes it declares.  It is known where
- * that node is the input itself. */
+ * The node that creates a resource declares the shape of its elements.  The shape is known if this
+ * node itself is the input. */
 #include <string.h>
 
 #include "lib/graph/graph.h"
@@ -14,7 +14,7 @@ int shape_unknown(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* _Arg has no `output_shapes`: TensorFlow's exporter adds `_output_shapes` to it. */
+/* _Arg has no `output_shapes`, but TensorFlow's exporter adds `_output_shapes`. */
 int shape_listed(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_attr *a = mu_node_attr(c->node, "output_shapes");
@@ -40,16 +40,16 @@ int shape_loop(struct mu_shape_ctx *c, struct mu_err *err)
 
 int shape_merge_op(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	struct mu_pshape all = c->in[0];
+	struct mu_pshape merged = c->in[0];
 
 	for (unsigned i = 1; i < c->n_in; i++) {
-		if (c->in[i].rank != all.rank)
-			all.rank = -1;
-		for (int d = 0; d < all.rank; d++)
-			if (c->in[i].dim[d] != all.dim[d])
-				all.dim[d] = -1;
+		if (c->in[i].rank != merged.rank)
+			merged.rank = -1;
+		for (int d = 0; d < merged.rank; d++)
+			if (c->in[i].dim[d] != merged.dim[d])
+				merged.dim[d] = -1;
 	}
-	c->out[0] = all;
+	c->out[0] = merged;
 	if (c->n_out > 1)
 		c->out[1].rank = 0;
 	return 0;
@@ -114,7 +114,7 @@ int shape_unbatch_grad(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* A row of each output for each row of the arguments. */
+/* Each output has one row for each row of the arguments. */
 int shape_map_defun(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_attr *args = mu_node_attr(c->node, "Targuments");
@@ -143,9 +143,9 @@ int shape_assign(struct mu_shape_ctx *c, struct mu_err *err)
 	return mu_shape_flag(c, "validate_shape") ? shape_all_equal(c, err) : shape_second(c, err);
 }
 
-/* The gradients of rows are as many as the indices, *n. */
-static int merge_rows(const struct mu_shape_ctx *c, unsigned i, struct mu_pshape *all, int64_t *n,
-		      struct mu_err *err)
+/* Merges a gradient of rows: its first dimension is *n, the number of indices. */
+static int merge_rows(const struct mu_shape_ctx *c, unsigned i, struct mu_pshape *merged,
+		      int64_t *n, struct mu_err *err)
 {
 	struct mu_pshape rows = c->in[i];
 
@@ -154,25 +154,25 @@ static int merge_rows(const struct mu_shape_ctx *c, unsigned i, struct mu_pshape
 		MU_RETURN_IF_ERROR(mu_shape_merge_dim(*n, rows.dim[0], n, err));
 		rows.dim[0] = -1;
 	}
-	return mu_shape_merge(all, &rows, all, err);
+	return mu_shape_merge(merged, &rows, merged, err);
 }
 
-/* An optimizer's step: variable, slots and gradient have one shape, all else are scalars. */
+/* Optimizer update: variable, slots and gradient have one shape; all other inputs are scalars. */
 int shape_apply(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_op_def *op = c->node->def;
-	bool sparse = strncmp(op->name, "Sparse", strlen("Sparse")) == 0, known;
-	struct mu_pshape all = c->in[0];
+	bool is_sparse = strncmp(op->name, "Sparse", strlen("Sparse")) == 0, known;
+	struct mu_pshape merged = c->in[0];
 	int64_t n = -1;
 	int rc = 0;
 
 	for (unsigned i = 1; i < op->n_inputs && i < c->n_in && !rc; i++) {
 		const struct mu_arg_def *arg = &op->inputs[i];
 		bool is_gradient = !strcmp(arg->name, "grad") || !strcmp(arg->name, "delta");
-		if (is_gradient && sparse)
-			rc = merge_rows(c, i, &all, &n, err);
+		if (is_gradient && is_sparse)
+			rc = merge_rows(c, i, &merged, &n, err);
 		else if (is_gradient || arg->is_ref)
-			rc = mu_shape_merge(&all, &c->in[i], &all, err);
+			rc = mu_shape_merge(&merged, &c->in[i], &merged, err);
 		else if (strcmp(arg->name, "indices") == 0)
 			rc = mu_shape_want_rank(c, i, 1, &known, err) ||
 				     (known && mu_shape_merge_dim(n, c->in[i].dim[0], &n, err))
@@ -182,7 +182,7 @@ int shape_apply(struct mu_shape_ctx *c, struct mu_err *err)
 			rc = mu_shape_want_rank(c, i, 0, &known, err);
 	}
 	if (!rc)
-		c->out[0] = all;
+		c->out[0] = merged;
 	return rc;
 }
 
@@ -195,7 +195,7 @@ int shape_table_find(struct mu_shape_ctx *c, struct mu_err *err)
 	struct mu_pshape keys = c->in[1], scalar = {.rank = 0};
 
 	if (table && strstr(table->op, "MutableDenseHashTable"))
-		return 0; /* a key may be a tensor, of the shape of the empty one */
+		return 0; /* a key may be a tensor with the shape of empty_key */
 	if (value ? value->kind == MU_ATTR_SHAPE : table && strstr(table->op, "MutableHashTable"))
 		c->out[0] = mu_pshape_join(&keys, value ? value->shape : &scalar);
 	return 0;
@@ -203,7 +203,7 @@ int shape_table_find(struct mu_shape_ctx *c, struct mu_err *err)
 
 /* ---- tensor arrays and lists ---- */
 
-/* False: nothing is known of the tensor array. */
+/* Sets *out to the element shape.  Returns false if it is unknown. */
 static bool array_element(const struct mu_shape_ctx *c, struct mu_pshape *out)
 {
 	const struct mu_node *array = c->node->n_inputs ? c->node->inputs[0].node : NULL;
@@ -233,13 +233,13 @@ static struct mu_pshape vector_of(const struct mu_pshape *indices)
 
 int shape_array_gather(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	const struct mu_attr *given = mu_node_attr(c->node, "element_shape");
+	const struct mu_attr *attr = mu_node_attr(c->node, "element_shape");
 	struct mu_pshape element = mu_pshape_unknown(-1), leading = vector_of(&c->in[1]);
 	bool known;
 
 	MU_RETURN_IF_ERROR(mu_shape_want_rank(c, 1, 1, &known, err));
-	if (!array_element(c, &element) && given && given->kind == MU_ATTR_SHAPE)
-		element = *given->shape;
+	if (!array_element(c, &element) && attr && attr->kind == MU_ATTR_SHAPE)
+		element = *attr->shape;
 	c->out[0] = mu_pshape_join(&leading, &element);
 	return 0;
 }
@@ -269,7 +269,7 @@ int shape_list_gather(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* The first dimension of the elements is that along which they are joined. */
+/* The elements are concatenated along their first dimension. */
 int shape_list_concat(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	struct mu_pshape element = mu_pshape_unknown(-1);

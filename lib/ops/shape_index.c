@@ -81,10 +81,10 @@ int shape_strided_slice(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0], *spec = &c->in[1];
 	int64_t shrink = mu_shape_attr_int(c, "shrink_axis_mask"),
-		add = mu_shape_attr_int(c, "new_axis_mask");
+		new_axes = mu_shape_attr_int(c, "new_axis_mask");
 	int64_t ellipsis = mu_shape_attr_int(c, "ellipsis_mask"), stride[2 * MU_MAX_RANK];
-	int64_t whole = mu_shape_attr_int(c, "begin_mask") & mu_shape_attr_int(c, "end_mask");
-	int strides = mu_shape_ints(c, 3, stride, 2 * MU_MAX_RANK), d = 0, used = 0;
+	int64_t full_mask = mu_shape_attr_int(c, "begin_mask") & mu_shape_attr_int(c, "end_mask");
+	int strides = mu_shape_ints(c, 3, stride, 2 * MU_MAX_RANK), d = 0, n_sliced = 0;
 
 	if (in->rank < 0 || spec->rank != 1 || spec->dim[0] < 0 || spec->dim[0] > 2 * MU_MAX_RANK)
 		return 0;
@@ -95,25 +95,26 @@ int shape_strided_slice(struct mu_shape_ctx *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Multiple ellipses in slice spec not allowed");
 	for (int i = 0; i < n; i++)
-		used += !((add | ellipsis) >> i & 1);
-	if (used > in->rank)
+		n_sliced += !((new_axes | ellipsis) >> i & 1);
+	if (n_sliced > in->rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Index out of range using input dim %d; input has only %d dims",
 			       in->rank, in->rank);
 	struct mu_pshape out = {.rank = 0};
 	for (int i = 0; i <= n; i++) {
-		bool rest = i == n ? !ellipsis : ellipsis >> i & 1;
-		for (int k = 0; rest && k < in->rank - used; k++)
+		bool is_ellipsis = i == n ? !ellipsis : ellipsis >> i & 1;
+		for (int k = 0; is_ellipsis && k < in->rank - n_sliced; k++)
 			mu_pshape_push(&out, in->dim[d++]);
 		if (i == n || (ellipsis >> i & 1))
 			continue;
-		if (add >> i & 1) {
+		if (new_axes >> i & 1) {
 			mu_pshape_push(&out, 1);
 			continue;
 		}
-		bool kept = (whole >> i & 1) && i < strides && (stride[i] == 1 || stride[i] == -1);
+		bool is_full =
+		    (full_mask >> i & 1) && i < strides && (stride[i] == 1 || stride[i] == -1);
 		if (!(shrink >> i & 1))
-			mu_pshape_push(&out, kept ? in->dim[d] : -1);
+			mu_pshape_push(&out, is_full ? in->dim[d] : -1);
 		d++;
 	}
 	c->out[0] = out;
@@ -123,15 +124,15 @@ int shape_strided_slice(struct mu_shape_ctx *c, struct mu_err *err)
 int shape_tile(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0];
-	int64_t times[MU_MAX_RANK];
-	int n = mu_shape_ints(c, 1, times, MU_MAX_RANK);
+	int64_t multiples[MU_MAX_RANK];
+	int n = mu_shape_ints(c, 1, multiples, MU_MAX_RANK);
 
 	if (in->rank < 0)
 		return 0;
 	c->out[0] = mu_pshape_unknown(in->rank);
 	for (int i = 0; n == in->rank && i < n; i++)
-		if (in->dim[i] < 0 || times[i] < 0 ||
-		    __builtin_mul_overflow(in->dim[i], times[i], &c->out[0].dim[i]))
+		if (in->dim[i] < 0 || multiples[i] < 0 ||
+		    __builtin_mul_overflow(in->dim[i], multiples[i], &c->out[0].dim[i]))
 			c->out[0].dim[i] = -1;
 	return 0;
 }
@@ -139,16 +140,17 @@ int shape_tile(struct mu_shape_ctx *c, struct mu_err *err)
 int shape_pad(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *in = &c->in[0];
-	int64_t by[2 * MU_MAX_RANK];
-	int n = mu_shape_ints(c, 1, by, 2 * MU_MAX_RANK);
+	int64_t paddings[2 * MU_MAX_RANK];
+	int n = mu_shape_ints(c, 1, paddings, 2 * MU_MAX_RANK);
 
 	if (in->rank < 0)
 		return 0;
 	c->out[0] = mu_pshape_unknown(in->rank);
 	for (int i = 0; n == 2 * in->rank && i < in->rank; i++)
 		if (in->dim[i] < 0 ||
-		    __builtin_add_overflow(in->dim[i], by[2 * i], &c->out[0].dim[i]) ||
-		    __builtin_add_overflow(c->out[0].dim[i], by[2 * i + 1], &c->out[0].dim[i]))
+		    __builtin_add_overflow(in->dim[i], paddings[2 * i], &c->out[0].dim[i]) ||
+		    __builtin_add_overflow(c->out[0].dim[i], paddings[2 * i + 1],
+					   &c->out[0].dim[i]))
 			c->out[0].dim[i] = -1;
 	return 0;
 }
@@ -177,7 +179,7 @@ int shape_one_hot(struct mu_shape_ctx *c, struct mu_err *err)
 int shape_mirror_pad_grad(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	const struct mu_pshape *pads = &c->in[1];
-	int64_t by[2 * MU_MAX_RANK];
+	int64_t amounts[2 * MU_MAX_RANK];
 	struct mu_pshape out = mu_pshape_unknown(-1);
 
 	if (pads->rank == 2 && pads->dim[0] > MU_MAX_RANK)
@@ -187,17 +189,17 @@ int shape_mirror_pad_grad(struct mu_shape_ctx *c, struct mu_err *err)
 	if (out.rank < 0)
 		return 0;
 	MU_RETURN_IF_ERROR(mu_shape_merge(&out, &c->in[0], &out, err));
-	bool known = mu_shape_ints(c, 1, by, 2 * MU_MAX_RANK) == 2 * out.rank;
+	bool is_known = mu_shape_ints(c, 1, amounts, 2 * MU_MAX_RANK) == 2 * out.rank;
 	for (int i = 0; i < out.rank; i++) {
-		if (known && (by[2 * i] < 0 || by[2 * i + 1] < 0))
+		if (is_known && (amounts[2 * i] < 0 || amounts[2 * i + 1] < 0))
 			return mu_fail(err, MU_INVALID_ARGUMENT, "paddings must be non-negative");
-		if (!known || out.dim[i] < 0) {
+		if (!is_known || out.dim[i] < 0) {
 			out.dim[i] = -1;
 			continue;
 		}
-		if (by[2 * i] > out.dim[i] || by[2 * i + 1] > out.dim[i] - by[2 * i])
+		if (amounts[2 * i] > out.dim[i] || amounts[2 * i + 1] > out.dim[i] - amounts[2 * i])
 			return mu_fail(err, MU_INVALID_ARGUMENT, "paddings exceed the dimension");
-		out.dim[i] -= by[2 * i] + by[2 * i + 1];
+		out.dim[i] -= amounts[2 * i] + amounts[2 * i + 1];
 	}
 	c->out[0] = out;
 	return 0;
@@ -214,7 +216,7 @@ int shape_gather_first(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* The tensors of all members, one behind the other. */
+/* The tensors of all members, concatenated along dimension 0. */
 int shape_gathered(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	int64_t members = mu_shape_attr_int(c, "group_size"), n = c->in[0].dim[0];
@@ -228,11 +230,11 @@ int shape_gathered(struct mu_shape_ctx *c, struct mu_err *err)
 int shape_resource_gather_nd(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	struct mu_pshape pair[2] = {mu_pshape_unknown(-1), c->in[1]};
-	struct mu_shape_ctx of_value = *c;
+	struct mu_shape_ctx gather_ctx = *c;
 
-	of_value.out = &pair[0];
-	shape_variable(&of_value, err);
-	of_value = *c;
-	of_value.in = pair;
-	return shape_gather_nd(&of_value, err);
+	gather_ctx.out = &pair[0];
+	shape_variable(&gather_ctx, err);
+	gather_ctx = *c;
+	gather_ctx.in = pair;
+	return shape_gather_nd(&gather_ctx, err);
 }

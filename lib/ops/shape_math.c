@@ -57,37 +57,38 @@ int shape_batch_matmul(struct mu_shape_ctx *c, struct mu_err *err)
 		batch[i] = c->in[i];
 		batch[i].rank -= 2;
 	}
-	struct mu_shape_ctx inner = *c;
-	inner.in = batch;
-	if ((rc = shape_broadcast(&inner, err)))
+	struct mu_shape_ctx batch_ctx = *c;
+	batch_ctx.in = batch;
+	if ((rc = shape_broadcast(&batch_ctx, err)))
 		return rc;
 	mu_pshape_push(&c->out[0], rows);
 	mu_pshape_push(&c->out[0], cols);
 	return 0;
 }
 
-/* Sets the dimensions of the labels in a term of the equation.  Axes of an ellipsis are aligned at
- * the right. */
-static int name_axes(const struct mu_term *t, const struct mu_pshape *in, int64_t *dim, int *dots,
-		     struct mu_err *err)
+/* Sets the dimensions of the labels in a term of the equation.  Axes of an ellipsis are
+ * right-aligned. */
+static int merge_axes(const struct mu_term *t, const struct mu_pshape *in, int64_t *dim,
+		      int *n_ellipsis, struct mu_err *err)
 {
-	bool ellipsis = mu_term_has(t, MU_ELLIPSIS);
-	int spare = in->rank - (t->n - ellipsis), axis = in->rank, rc = 0;
+	bool has_ellipsis = mu_term_has(t, MU_ELLIPSIS);
+	int ellipsis_rank = in->rank - (t->n - has_ellipsis), axis = in->rank, rc = 0;
 
-	if (ellipsis ? spare < 0 : spare != 0)
+	if (has_ellipsis ? ellipsis_rank < 0 : ellipsis_rank != 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected input with rank %s%d but got %s",
-			       ellipsis ? "at least " : "", t->n - ellipsis, mu_pshape_str(in));
+			       has_ellipsis ? "at least " : "", t->n - has_ellipsis,
+			       mu_pshape_str(in));
 	for (int i = t->n; !rc && i-- > 0;) {
 		if (t->label[i] != MU_ELLIPSIS) {
 			int64_t *d = &dim[t->label[i]];
 			rc = mu_shape_merge_dim(*d, in->dim[--axis], d, err);
 			continue;
 		}
-		for (int k = 0; k < spare; k++) {
-			int64_t *d = &dim[MU_LETTERS + k], have = in->dim[--axis];
-			*d = k < *dots && (have == 1 || *d > 1) ? *d : have;
+		for (int k = 0; k < ellipsis_rank; k++) {
+			int64_t *d = &dim[MU_LETTERS + k], size = in->dim[--axis];
+			*d = k < *n_ellipsis && (size == 1 || *d > 1) ? *d : size;
 		}
-		*dots = spare > *dots ? spare : *dots;
+		*n_ellipsis = ellipsis_rank > *n_ellipsis ? ellipsis_rank : *n_ellipsis;
 	}
 	return rc;
 }
@@ -98,7 +99,7 @@ int shape_einsum(struct mu_shape_ctx *c, struct mu_err *err)
 	int64_t dim[MU_LETTERS + MU_MAX_RANK];
 	struct mu_pshape out = {.rank = 0};
 	struct mu_equation e;
-	int rc, dots = 0;
+	int rc, n_ellipsis = 0;
 
 	if (!text || text->kind != MU_ATTR_STRING)
 		return 0;
@@ -109,11 +110,11 @@ int shape_einsum(struct mu_shape_ctx *c, struct mu_err *err)
 	for (unsigned i = 0; i < e.n_in; i++) {
 		if (c->in[i].rank < 0)
 			return 0;
-		if ((rc = name_axes(&e.in[i], &c->in[i], dim, &dots, err)))
+		if ((rc = merge_axes(&e.in[i], &c->in[i], dim, &n_ellipsis, err)))
 			return rc;
 	}
 	for (int i = 0; i < e.out.n; i++)
-		for (int k = e.out.label[i] == MU_ELLIPSIS ? dots : 1; k-- > 0;) {
+		for (int k = e.out.label[i] == MU_ELLIPSIS ? n_ellipsis : 1; k-- > 0;) {
 			if (out.rank == MU_MAX_RANK)
 				return 0; /* the kernel reports the error */
 			mu_pshape_push(
@@ -175,21 +176,21 @@ int shape_argmax(struct mu_shape_ctx *c, struct mu_err *err)
 static int channel_axis(const struct mu_shape_ctx *c)
 {
 	const struct mu_attr *a = mu_node_attr(c->node, "data_format");
-	bool first =
+	bool channels_first =
 	    a && a->kind == MU_ATTR_STRING && a->s.data && strncmp(a->s.data, "NC", 2) == 0;
 
-	return first && c->in[0].rank > 2 ? 1 : c->in[0].rank - 1;
+	return channels_first && c->in[0].rank > 2 ? 1 : c->in[0].rank - 1;
 }
 
 int shape_bias_add(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	bool known;
-	int rc = mu_shape_want_rank(c, 1, 1, &known, err), at = channel_axis(c);
+	int rc = mu_shape_want_rank(c, 1, 1, &known, err), axis = channel_axis(c);
 
 	if (rc || c->in[0].rank < 2)
 		return rc;
 	struct mu_pshape out = c->in[0];
-	if (known && (rc = mu_shape_merge_dim(out.dim[at], c->in[1].dim[0], &out.dim[at], err)))
+	if (known && (rc = mu_shape_merge_dim(out.dim[axis], c->in[1].dim[0], &out.dim[axis], err)))
 		return rc;
 	c->out[0] = out;
 	return 0;
@@ -213,15 +214,15 @@ static int cross_entropy_shapes(struct mu_shape_ctx *c, const struct mu_pshape *
 
 int shape_xent(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	struct mu_pshape both;
+	struct mu_pshape logits;
 	int rc;
 
 	if (c->in[0].rank != 2 || c->in[1].rank != 2) /* the inputs are broadcast */
 		return cross_entropy_shapes(c, &(struct mu_pshape){.rank = -1});
 	struct mu_shape_ctx pair = *c;
-	pair.out = &both;
+	pair.out = &logits;
 	rc = shape_broadcast(&pair, err);
-	return rc ? rc : cross_entropy_shapes(c, &both);
+	return rc ? rc : cross_entropy_shapes(c, &logits);
 }
 
 int shape_sparse_xent(struct mu_shape_ctx *c, struct mu_err *err)
@@ -256,8 +257,8 @@ int shape_top_k(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* The shape is known only if the op returns the exact k largest elements of the last axis, the only
- * form that a CPU computes. */
+/* The shape is known only if the op returns the exact k largest elements of the last axis.  The CPU
+ * kernel computes only this form. */
 int shape_approx_top_k(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	if (mu_shape_attr_int(c, "reduction_dimension") == -1 &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of matrices behind batch dimensions: diagonals, decompositions, triangular systems. */
+/* Shapes of batches of matrices: diagonals, decompositions, triangular systems. */
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
@@ -45,7 +45,7 @@ int shape_matrix_diag_part(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* Reads the diagonals of the constant input 1, a number or a pair. */
+/* Reads the constant input 1: a diagonal, or the lowest and the highest diagonal. */
 static int read_band(const struct mu_shape_ctx *c, int64_t k[2], bool *known, struct mu_err *err)
 {
 	int n = mu_shape_ints(c, 1, k, 2);
@@ -81,8 +81,9 @@ int shape_band_part(struct mu_shape_ctx *c, struct mu_err *err)
 				       "diagonal %lld is out of bound for %s", (long long)k[i],
 				       mu_pshape_str(in));
 	if (rows >= 0 && cols >= 0) {
-		int64_t below = rows + (k[1] < 0 ? k[1] : 0), beside = cols - (k[0] > 0 ? k[0] : 0);
-		length = below < beside ? below : beside;
+		int64_t max_rows = rows + (k[1] < 0 ? k[1] : 0),
+			max_cols = cols - (k[0] > 0 ? k[0] : 0);
+		length = max_rows < max_cols ? max_rows : max_cols;
 	}
 	c->out[0] = mu_pshape_part(in, 0, in->rank - 2);
 	if (k[0] < k[1])
@@ -192,14 +193,14 @@ static int solve_shape(struct mu_shape_ctx *c, const struct mu_pshape *matrix, i
 		       struct mu_err *err)
 {
 	const struct mu_pshape *rhs = &c->in[1];
-	struct mu_pshape all, a = mu_pshape_part(matrix, 0, matrix->rank - 2);
+	struct mu_pshape out, a = mu_pshape_part(matrix, 0, matrix->rank - 2);
 	struct mu_pshape b = mu_pshape_part(rhs, 0, rhs->rank - 2);
 
-	MU_RETURN_IF_ERROR(mu_shape_broadcast(&a, &b, &all, err));
+	MU_RETURN_IF_ERROR(mu_shape_broadcast(&a, &b, &out, err));
 	MU_RETURN_IF_ERROR(mu_shape_merge_dim(rows, rhs->dim[rhs->rank - 2], &rows, err));
-	mu_pshape_push(&all, rows);
-	mu_pshape_push(&all, rhs->dim[rhs->rank - 1]);
-	c->out[0] = all;
+	mu_pshape_push(&out, rows);
+	mu_pshape_push(&out, rhs->dim[rhs->rank - 1]);
+	c->out[0] = out;
 	return 0;
 }
 

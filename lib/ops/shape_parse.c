@@ -8,12 +8,12 @@
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
-/* The shape of dense feature k: the batch dimensions, the steps (feature lists only), then the
- * shape attribute. */
+/* Returns the shape of dense feature k: the batch dimensions, the steps (feature lists only), and
+ * the shape attribute. */
 static struct mu_pshape dense_values(const struct mu_shape_ctx *c, const char *name, unsigned k,
 				     const struct mu_pshape *batch)
 {
-	struct mu_pshape steps = mu_pshape_unknown(1), all = *batch;
+	struct mu_pshape steps = mu_pshape_unknown(1), leading = *batch;
 	const struct mu_op_def *op = c->node->def;
 	const struct mu_attr *a = NULL;
 	size_t len = strlen(name) - strlen("values");
@@ -25,18 +25,18 @@ static struct mu_pshape dense_values(const struct mu_shape_ctx *c, const char *n
 	if (!a || a->kind != MU_ATTR_LIST + MU_ATTR_SHAPE || k >= a->n)
 		return mu_pshape_unknown(-1);
 	if (strncmp(name, "feature_list", strlen("feature_list")) == 0)
-		all = mu_pshape_join(batch, &steps);
-	return mu_pshape_join(&all, &a->shapes[k]);
+		leading = mu_pshape_join(batch, &steps);
+	return mu_pshape_join(&leading, &a->shapes[k]);
 }
 
 static struct mu_pshape parsed_shape(const struct mu_shape_ctx *c, const char *name, unsigned k,
 				     const struct mu_pshape *batch)
 {
-	bool list = strncmp(name, "feature_list", strlen("feature_list")) == 0;
-	int64_t rank = batch->rank < 0 ? -1 : batch->rank + 1 + list,
+	bool is_list = strncmp(name, "feature_list", strlen("feature_list")) == 0;
+	int64_t rank = batch->rank < 0 ? -1 : batch->rank + 1 + is_list,
 		n = batch->rank == 1 ? batch->dim[0] : -1;
 
-	/* Without a batch TensorFlow's kernel makes scalars of some splits. */
+	/* Without a batch, TensorFlow's kernel returns some splits as scalars. */
 	if (batch->rank == 0 && mu_ends_with(name, "splits"))
 		return mu_pshape_unknown(-1);
 	if (mu_ends_with(name, "sparse_indices"))
@@ -50,7 +50,7 @@ static struct mu_pshape parsed_shape(const struct mu_shape_ctx *c, const char *n
 	return mu_ends_with(name, "dense_lengths") ? *batch : mu_pshape_unknown(1);
 }
 
-/* The number of tensors of an output. */
+/* Returns the number of tensors of an output. */
 static unsigned count_of(const struct mu_shape_ctx *c, const struct mu_arg_def *a)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, a->type_attr ? a->type_attr : "");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shapes that a row of the op table writes behind the types of its arguments (op_def.h).
+/* Shape patterns of the op table (op_def.h).
  *
- * All patterns of a node share their names: the first input that has a dimension `n` or a group
- * `*b` fixes it, later ones have to agree, and the outputs use it. */
+ * The patterns of a node share their names.  The first input with a dimension `n` or a group `*b`
+ * sets its value, later inputs must have the same value, and the outputs use it. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ enum { MAX_NAMES = 16 };
 struct match {
 	struct {
 		const char *name;
-		struct mu_pshape dims; /* one dimension, or those of a group */
+		struct mu_pshape dims; /* one dimension, or the dimensions of a group */
 	} names[MAX_NAMES];
 	unsigned n;
 };
@@ -40,7 +40,7 @@ static const char *next(const char *word)
 	return word + (*word == ',');
 }
 
-/* The dimensions of a name; unknown ones when it is new. */
+/* Returns the dimensions of a name; unknown dimensions if the name is new. */
 static struct mu_pshape *dims_of(struct match *m, const char *name)
 {
 	size_t len = strcspn(name, ",]");
@@ -56,46 +56,46 @@ static struct mu_pshape *dims_of(struct match *m, const char *name)
 	return &m->names[i].dims;
 }
 
-/* Matches `many` dimensions of s, from `at` on, with one word of a pattern. */
-static int match_word(struct match *m, const char *word, const struct mu_pshape *s, int at,
-		      int many, struct mu_err *err)
+/* Matches dimensions [at, at + n) of s with one word of a pattern. */
+static int match_word(struct match *m, const char *word, const struct mu_pshape *s, int at, int n,
+		      struct mu_err *err)
 {
-	struct mu_pshape part = {.rank = many}, number = {.rank = 1};
+	struct mu_pshape dims = {.rank = n}, number = {.rank = 1};
 
-	memcpy(part.dim, s->dim + at, (size_t)many * sizeof part.dim[0]);
+	memcpy(dims.dim, s->dim + at, (size_t)n * sizeof dims.dim[0]);
 	if (*word == '?')
 		return 0;
 	number.dim[0] = isdigit((unsigned char)*word) ? strtoll(word, NULL, 10) : -1;
 	struct mu_pshape *to = number.dim[0] >= 0 ? &number : dims_of(m, word);
-	return mu_shape_merge(to, &part, to, err);
+	return mu_shape_merge(to, &dims, to, err);
 }
 
 static int match_shape(struct match *m, const struct mu_arg_def *a, const struct mu_pshape *s,
 		       struct mu_err *err)
 {
-	int words = (int)count_words(a->shape), at = 0, rc = 0;
-	bool group = strchr(a->shape, '*') != NULL;
+	int n_words = (int)count_words(a->shape), at = 0, rc = 0;
+	bool has_group = strchr(a->shape, '*') != NULL;
 
 	if (s->rank < 0)
 		return 0;
-	if (group && s->rank < words - 1)
+	if (has_group && s->rank < n_words - 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s must be at least %d-dim, received shape: %s", a->name, words - 1,
-			       mu_pshape_str(s));
-	if (!group && s->rank != words)
+			       "%s must be at least %d-dim, received shape: %s", a->name,
+			       n_words - 1, mu_pshape_str(s));
+	if (!has_group && s->rank != n_words)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must have shape [%s, not %s", a->name,
 			       a->shape, mu_pshape_str(s));
 	for (const char *word = a->shape; *word != ']' && !rc; word = next(word)) {
-		int many = *word == '*' ? s->rank - (words - 1) : 1;
-		if ((rc = match_word(m, word, s, at, many, err)))
+		int n = *word == '*' ? s->rank - (n_words - 1) : 1;
+		if ((rc = match_word(m, word, s, at, n, err)))
 			mu_wrap(err, "%s must have shape [%s, not %s", a->name, a->shape,
 				mu_pshape_str(s));
-		at += many;
+		at += n;
 	}
 	return rc;
 }
 
-/* The value of an int attribute or of a constant input with the name of a dimension; -1: neither.
+/* Returns the value of the int attribute or constant input with the name of a dimension; -1: none.
  */
 static int64_t value_of(const struct mu_shape_ctx *c, const char *name)
 {
@@ -113,8 +113,8 @@ static int64_t value_of(const struct mu_shape_ctx *c, const char *name)
 	return -1;
 }
 
-static void make_shape(const struct mu_shape_ctx *c, struct match *m, const char *pattern,
-		       struct mu_pshape *out)
+static void output_shape(const struct mu_shape_ctx *c, struct match *m, const char *pattern,
+			 struct mu_pshape *out)
 {
 	out->rank = 0;
 	for (const char *word = pattern; *word != ']'; word = next(word)) {
@@ -135,11 +135,11 @@ static void make_shape(const struct mu_shape_ctx *c, struct match *m, const char
 
 static unsigned count_of(const struct mu_shape_ctx *c, const struct mu_arg_def *a)
 {
-	unsigned n = 1;
+	unsigned n_tensors = 1;
 
-	if (a->kind > MU_ARG_ATTR && mu_op_arg_count(c->node, a, &n, NULL))
-		n = 0;
-	return n;
+	if (a->kind > MU_ARG_ATTR && mu_op_arg_count(c->node, a, &n_tensors, NULL))
+		n_tensors = 0;
+	return n_tensors;
 }
 
 bool mu_op_has_input_patterns(const struct mu_op_def *op)
@@ -157,7 +157,7 @@ int mu_op_shapes(struct mu_shape_ctx *c, struct mu_err *err)
 	unsigned at = 0;
 	int rc = 0;
 
-	m.n = 0; /* the names are not cleared: this runs before every call of a kernel */
+	m.n = 0; /* does not clear the names, because this function runs before every kernel call */
 
 	for (unsigned i = 0; i < op->n_inputs; i++)
 		for (unsigned k = count_of(c, &op->inputs[i]); k && at < c->n_in; k--, at++)
@@ -168,6 +168,6 @@ int mu_op_shapes(struct mu_shape_ctx *c, struct mu_err *err)
 	for (unsigned i = 0; i < op->n_outputs; i++)
 		for (unsigned k = count_of(c, &op->outputs[i]); k && at < c->n_out; k--, at++)
 			if (op->outputs[i].shape)
-				make_shape(c, &m, op->outputs[i].shape, &c->out[at]);
+				output_shape(c, &m, op->outputs[i].shape, &c->out[at]);
 	return op->shape && c->n_out ? op->shape(c, err) : 0;
 }

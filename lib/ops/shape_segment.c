@@ -3,12 +3,12 @@
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
-/* The dimensions of data behind those that it shares with the indices.  The rank of the indices is
- * known; *rest is of unknown rank where data's is. */
-static int rest_of(const struct mu_pshape *data, const struct mu_pshape *indices,
-		   struct mu_pshape *rest, struct mu_err *err)
+/* Sets *rest to the dimensions of data after the dimensions of the indices, whose rank is known. If
+ * the rank of data is unknown, the rank of *rest is unknown too. */
+static int inner_dims(const struct mu_pshape *data, const struct mu_pshape *indices,
+		      struct mu_pshape *rest, struct mu_err *err)
 {
-	int64_t same;
+	int64_t merged;
 
 	*rest = mu_pshape_unknown(-1);
 	if (data->rank < 0)
@@ -17,7 +17,7 @@ static int rest_of(const struct mu_pshape *data, const struct mu_pshape *indices
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape must be at least rank %d but is %s",
 			       indices->rank, mu_pshape_str(data));
 	for (int i = 0; i < indices->rank; i++)
-		MU_RETURN_IF_ERROR(mu_shape_merge_dim(data->dim[i], indices->dim[i], &same, err));
+		MU_RETURN_IF_ERROR(mu_shape_merge_dim(data->dim[i], indices->dim[i], &merged, err));
 	*rest = mu_pshape_part(data, indices->rank, data->rank);
 	return 0;
 }
@@ -33,13 +33,13 @@ int shape_partition(struct mu_shape_ctx *c, struct mu_err *err)
 
 	if (c->in[1].rank < 0)
 		return 0;
-	MU_RETURN_IF_ERROR(rest_of(&c->in[0], &c->in[1], &rest, err));
+	MU_RETURN_IF_ERROR(inner_dims(&c->in[0], &c->in[1], &rest, err));
 	for (unsigned i = 0; i < c->n_out; i++)
 		c->out[i] = prepend_dim(-1, &rest);
 	return 0;
 }
 
-/* The largest index of the constants; false: an input is not constant. */
+/* Sets *max to the largest index.  Returns false if an input is not constant. */
 static bool max_index(const struct mu_shape_ctx *c, unsigned n, int64_t *max)
 {
 	*max = -1;
@@ -57,16 +57,16 @@ static bool max_index(const struct mu_shape_ctx *c, unsigned n, int64_t *max)
 int shape_stitch(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	unsigned n = c->n_in / 2;
-	struct mu_pshape all = mu_pshape_unknown(-1), rest;
-	int64_t last;
+	struct mu_pshape element = mu_pshape_unknown(-1), rest;
+	int64_t max;
 
 	for (unsigned i = 0; i < n; i++) {
 		if (c->in[i].rank < 0)
 			continue;
-		MU_RETURN_IF_ERROR(rest_of(&c->in[n + i], &c->in[i], &rest, err));
-		MU_RETURN_IF_ERROR(mu_shape_merge(&all, &rest, &all, err));
+		MU_RETURN_IF_ERROR(inner_dims(&c->in[n + i], &c->in[i], &rest, err));
+		MU_RETURN_IF_ERROR(mu_shape_merge(&element, &rest, &element, err));
 	}
-	c->out[0] = prepend_dim(max_index(c, n, &last) ? last + 1 : -1, &all);
+	c->out[0] = prepend_dim(max_index(c, n, &max) ? max + 1 : -1, &element);
 	return 0;
 }
 
@@ -79,7 +79,7 @@ int shape_unsorted_segment(struct mu_shape_ctx *c, struct mu_err *err)
 	MU_RETURN_IF_ERROR(mu_shape_want_rank(c, 2, 0, &known, err));
 	if (c->in[1].rank < 0)
 		return 0;
-	MU_RETURN_IF_ERROR(rest_of(&c->in[0], &c->in[1], &rest, err));
+	MU_RETURN_IF_ERROR(inner_dims(&c->in[0], &c->in[1], &rest, err));
 	if (mu_shape_ints(c, 2, &n, 1) == 1 && n < 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Dimension size, given by scalar input 2, must be non-negative but "

@@ -3,7 +3,6 @@
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
-/* A sparse tensor in three outputs: indices, values and shape of `rank`; -1: unknown. */
 void mu_shape_sparse(struct mu_pshape *indices, struct mu_pshape *values, struct mu_pshape *shape,
 		     int64_t n, int64_t rank)
 {
@@ -132,7 +131,7 @@ int shape_ragged_to_dense(struct mu_shape_ctx *c, struct mu_err *err)
 
 int shape_ragged_to_variant(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	const struct mu_pshape *first = &c->in[0];
+	const struct mu_pshape *splits = &c->in[0];
 	bool known;
 
 	for (unsigned i = 0; i + 1 < c->n_in; i++)
@@ -143,8 +142,8 @@ int shape_ragged_to_variant(struct mu_shape_ctx *c, struct mu_err *err)
 	}
 	MU_RETURN_IF_ERROR(mu_shape_want_min_rank(c, c->n_in - 1, 1, err));
 	c->out[0] = mu_pshape_unknown(1);
-	if (first->rank >= 1 && first->dim[0] > 0)
-		c->out[0].dim[0] = first->dim[0] - (c->n_in > 1);
+	if (splits->rank >= 1 && splits->dim[0] > 0)
+		c->out[0].dim[0] = splits->dim[0] - (c->n_in > 1);
 	return 0;
 }
 

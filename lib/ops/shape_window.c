@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of layers of networks.  Convolution and pooling: windows over the two spatial dimensions
- * of four. */
+/* Shapes of neural network ops.  Windows of convolution and pooling extend over the two spatial
+ * dimensions of four. */
 #include <string.h>
 
 #include "lib/graph/graph.h"
@@ -22,7 +22,7 @@ static bool ints_attr(const struct mu_shape_ctx *c, const char *name, int64_t *o
 	return true;
 }
 
-/* The attribute, or the constant input of that name. */
+/* Reads the attribute, or the constant input, `name`. */
 static bool ints_of(const struct mu_shape_ctx *c, const char *name, int64_t *out, unsigned n)
 {
 	const struct mu_op_def *op = c->node->def;
@@ -33,20 +33,20 @@ static bool ints_of(const struct mu_shape_ctx *c, const char *name, int64_t *out
 	return ints_attr(c, name, out, n);
 }
 
-static bool attr_is(const struct mu_shape_ctx *c, const char *name, const char *what)
+static bool attr_is(const struct mu_shape_ctx *c, const char *name, const char *value)
 {
 	const struct mu_attr *a = mu_node_attr(c->node, name);
 
-	return a && a->kind == MU_ATTR_STRING && a->s.len == strlen(what) &&
-	       memcmp(a->s.data, what, a->s.len) == 0;
+	return a && a->kind == MU_ATTR_STRING && a->s.len == strlen(value) &&
+	       memcmp(a->s.data, value, a->s.len) == 0;
 }
 
 static bool read_window(const struct mu_shape_ctx *c, struct window *w)
 {
-	bool first = attr_is(c, "data_format", "NCHW");
+	bool channels_first = attr_is(c, "data_format", "NCHW");
 
-	*w = (struct window){.at = {first ? 2 : 1, first ? 3 : 2},
-			     .channel = first ? 1 : 3,
+	*w = (struct window){.at = {channels_first ? 2 : 1, channels_first ? 3 : 2},
+			     .channel = channels_first ? 1 : 3,
 			     .dilation = {1, 1, 1, 1},
 			     .same = attr_is(c, "padding", "SAME"),
 			     .valid = attr_is(c, "padding", "VALID")};
@@ -62,14 +62,14 @@ static bool read_window(const struct mu_shape_ctx *c, struct window *w)
 /* Returns the number of window positions along dimension d; -1: unknown. */
 static int64_t window_positions(const struct window *w, int d, int64_t n, int64_t size)
 {
-	int64_t reach = (size - 1) * w->dilation[d] + 1;
+	int64_t extent = (size - 1) * w->dilation[d] + 1;
 
 	if (n < 0 || (size < 0 && !w->same))
 		return -1;
 	if (w->same)
 		return n / w->stride[d] + (n % w->stride[d] != 0);
 	n += w->pad[2 * d] + w->pad[2 * d + 1];
-	return n < reach ? 0 : (n - reach) / w->stride[d] + 1;
+	return n < extent ? 0 : (n - extent) / w->stride[d] + 1;
 }
 
 int shape_conv2d(struct mu_shape_ctx *c, struct mu_err *err)
@@ -90,18 +90,18 @@ int shape_conv2d(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* Batches are not pooled. */
-static int pool_shape(struct mu_shape_ctx *c, bool channels, struct mu_err *err)
+/* Dimension 0, the batch, is not pooled. */
+static int pool_shape(struct mu_shape_ctx *c, bool pools_channels, struct mu_err *err)
 {
-	bool in;
-	int rc = mu_shape_want_rank(c, 0, 4, &in, err);
+	bool is_known;
+	int rc = mu_shape_want_rank(c, 0, 4, &is_known, err);
 	struct window w;
 
 	if (rc || !read_window(c, &w) || !ints_of(c, "ksize", w.size, 4))
 		return rc;
-	c->out[0] = in ? c->in[0] : mu_pshape_unknown(4);
+	c->out[0] = is_known ? c->in[0] : mu_pshape_unknown(4);
 	for (int i = 1; i < 4; i++)
-		if ((i != w.channel || channels) && (w.size[i] != 1 || w.stride[i] != 1))
+		if ((i != w.channel || pools_channels) && (w.size[i] != 1 || w.stride[i] != 1))
 			c->out[0].dim[i] = window_positions(&w, i, c->out[0].dim[i], w.size[i]);
 	return 0;
 }
@@ -118,7 +118,7 @@ int shape_max_pool(struct mu_shape_ctx *c, struct mu_err *err)
 
 /* ---- batch norm ---- */
 
-/* Merges the channels of images, in *images, with the lengths of the vectors [from, to). */
+/* Merges the channels of *images with the lengths of the vectors in inputs [from, to). */
 static int channels_of(const struct mu_shape_ctx *c, struct mu_pshape *images, unsigned from,
 		       unsigned to, int64_t *channels, struct mu_err *err)
 {
@@ -146,9 +146,9 @@ int shape_batch_norm(struct mu_shape_ctx *c, struct mu_err *err)
 	int64_t n;
 
 	const struct mu_attr *factor = mu_node_attr(c->node, "exponential_avg_factor");
-	bool new = mu_shape_flag(c, "is_training") && factor && factor->f == 1.0F;
+	bool ignores_statistics = mu_shape_flag(c, "is_training") && factor && factor->f == 1.0F;
 
-	MU_RETURN_IF_ERROR(channels_of(c, &images, 1, new ? 3 : 5, &n, err));
+	MU_RETURN_IF_ERROR(channels_of(c, &images, 1, ignores_statistics ? 3 : 5, &n, err));
 	c->out[0] = images;
 	for (unsigned i = 1; i < c->n_out && i < 5; i++)
 		c->out[i] = (struct mu_pshape){.rank = 1, .dim = {n}};
@@ -193,7 +193,7 @@ int shape_fractional_pool(struct mu_shape_ctx *c, struct mu_err *err)
 
 /* ---- LSTM ---- */
 
-/* The row has patterns for the other outputs. */
+/* The patterns of the op table set the other outputs. */
 int shape_lstm_cell_grad(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	c->out[1] = c->out[0];
@@ -202,7 +202,7 @@ int shape_lstm_cell_grad(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* The gradient of each input behind the first. */
+/* Sets the gradient of each input but the first. */
 int shape_block_lstm_grad(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	static const int ranks[] = {3, 2, 2, 2, 1, 1, 1, 1};
@@ -215,21 +215,22 @@ int shape_block_lstm_grad(struct mu_shape_ctx *c, struct mu_err *err)
 	return 0;
 }
 
-/* The shape of a range, whose ends are inputs `at` and the next one: a scalar, or a vector of one
- * element for each slice of `all` along the axis. */
-static int quantize_range(const struct mu_shape_ctx *c, unsigned at, const struct mu_pshape *all,
-			  struct mu_pshape *range, struct mu_err *err)
+/* Computes the shape of a range.  Its minimum is input min_input and its maximum the next one.  It
+ * is a scalar, or a vector with one element for each slice of `values` along the axis. */
+static int quantize_range(const struct mu_shape_ctx *c, unsigned min_input,
+			  const struct mu_pshape *values, struct mu_pshape *range,
+			  struct mu_err *err)
 {
 	const int64_t axis = mu_shape_attr_int(c, "axis");
 
 	*range = mu_pshape_unknown(axis == -1 ? 0 : 1);
-	for (unsigned i = at; i < at + 2 && i < c->n_in; i++)
+	for (unsigned i = min_input; i < min_input + 2 && i < c->n_in; i++)
 		MU_RETURN_IF_ERROR(mu_shape_merge(range, &c->in[i], range, err));
-	if (axis < -1 || (all->rank >= 0 && axis >= all->rank))
+	if (axis < -1 || (values->rank >= 0 && axis >= values->rank))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "axis %lld does not fit shape %s",
-			       (long long)axis, mu_pshape_str(all));
-	if (axis >= 0 && all->rank >= 0)
-		return mu_shape_merge_dim(range->dim[0], all->dim[axis], &range->dim[0], err);
+			       (long long)axis, mu_pshape_str(values));
+	if (axis >= 0 && values->rank >= 0)
+		return mu_shape_merge_dim(range->dim[0], values->dim[axis], &range->dim[0], err);
 	return 0;
 }
 
@@ -256,16 +257,16 @@ int shape_dequantize(struct mu_shape_ctx *c, struct mu_err *err)
 
 int shape_quantize_grad(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	struct mu_pshape range, all;
+	struct mu_pshape range, values;
 
-	MU_RETURN_IF_ERROR(mu_shape_merge(&c->in[0], &c->in[1], &all, err));
-	MU_RETURN_IF_ERROR(quantize_range(c, 2, &all, &range, err));
-	c->out[0] = all;
+	MU_RETURN_IF_ERROR(mu_shape_merge(&c->in[0], &c->in[1], &values, err));
+	MU_RETURN_IF_ERROR(quantize_range(c, 2, &values, &range, err));
+	c->out[0] = values;
 	c->out[1] = c->out[2] = range;
 	return 0;
 }
 
-/* Images with the size in input 1. */
+/* Sets images of the size in input 1. */
 int shape_resize(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	int64_t size[2];
