@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builder state: the first error, the scopes and the unique names.
  *
- * Device and name strings live in the graph's arena, so a scope costs a few bytes and is freed with
+ * Device and name strings are in the graph's arena, so a scope takes a few bytes and is freed with
  * the graph.
  */
 #include "lib/builder/builder.h"
@@ -23,7 +23,7 @@ void builder_list_push(struct builder_list *l, void *item)
 	l->items[l->n++] = item;
 }
 
-/* NULL when empty. */
+/* Returns NULL if the list is empty. */
 static void *builder_list_pop(struct builder_list *l)
 {
 	return l->n ? l->items[--l->n] : NULL;
@@ -152,15 +152,15 @@ const char *mu_out_name(struct mu_builder *b, struct mu_out o)
 
 const char *builder_merge_device(struct mu_builder *b, const char *outer, const char *inner)
 {
-	struct mu_device_name device, in;
+	struct mu_device_name device, inner_device;
 	struct mu_err err;
 	MU_AUTO_BUF text = {0};
 
-	if (mu_device_parse(&device, outer, &err) || mu_device_parse(&in, inner, &err)) {
+	if (mu_device_parse(&device, outer, &err) || mu_device_parse(&inner_device, inner, &err)) {
 		mu_builder_fail(b, err.code, "%s", err.msg);
 		return "";
 	}
-	mu_device_merge(&device, &in);
+	mu_device_merge(&device, &inner_device);
 	mu_device_write(&text, &device);
 	return mu_arena_strndup(&b->graph->arena, text.data, text.len);
 }
@@ -184,12 +184,12 @@ const char *builder_name(struct mu_builder *b, const char *want)
 {
 	const char *scope = builder_list_top(&b->scopes);
 	char *base = mu_arena_printf(&b->graph->arena, "%s%s", scope ? scope : "", want);
-	size_t taken = (uintptr_t)mu_map_get(&b->names, base);
+	size_t n_uses = (uintptr_t)mu_map_get(&b->names, base);
 	char *name = base;
 
-	while (taken && mu_map_get(&b->names, name))
-		name = mu_arena_printf(&b->graph->arena, "%s_%zu", base, taken++);
-	mu_map_put(&b->names, base, (void *)(uintptr_t)(taken ? taken : 1));
+	while (n_uses && mu_map_get(&b->names, name))
+		name = mu_arena_printf(&b->graph->arena, "%s_%zu", base, n_uses++);
+	mu_map_put(&b->names, base, (void *)(uintptr_t)(n_uses ? n_uses : 1));
 	if (name != base)
 		mu_map_put(&b->names, name, (void *)(uintptr_t)1);
 	return name;

@@ -28,7 +28,7 @@ struct mu_builder {
 	struct mu_err err; /* the first error; code 0: none */
 	struct builder_node *info;
 	unsigned n_info, cap_info;
-	struct mu_map names;          /* base name -> number of nodes with it */
+	struct mu_map names;          /* base name -> number of nodes with this base name */
 	struct builder_list devices;  /* merged device strings, in the graph's arena */
 	struct builder_list scopes;   /* "outer/inner/" */
 	struct builder_list controls; /* struct control_scope */
@@ -38,7 +38,7 @@ struct mu_builder {
 	const char *worker_device;
 	struct mu_var *global_step;
 	struct mu_builder
-	    *around; /* builder that encloses this function's builder; NULL for a graph */
+	    *outer; /* builder that encloses this function's builder; NULL for a graph */
 	struct builder_list functions; /* struct mu_fn; only the outermost builder has them */
 	const char
 	    *gradients; /* name scope of the mu_gradients call in progress, also inside functions */
@@ -52,15 +52,15 @@ static inline bool builder_failed(const struct mu_builder *b)
 int builder_check_out(const struct mu_builder *b, struct mu_out o, struct mu_err *err);
 /* Fails unless n is a node of b's graph. */
 int builder_check_node(const struct mu_builder *b, const struct mu_node *n, struct mu_err *err);
-/* Value of a constant output, else NULL. */
+/* Returns the value of a constant output, else NULL. */
 const struct mu_tensor *builder_value(const struct mu_builder *b, struct mu_out o);
-/* Does nothing when o is MU_NO_OUT. */
+/* Has no effect if o is MU_NO_OUT. */
 void builder_set_shape(struct mu_builder *b, struct mu_out o, const struct mu_pshape *shape);
 /* Merges two device names field by field; inner fields win. The result is in the graph's arena. */
 const char *builder_merge_device(struct mu_builder *b, const char *outer, const char *inner);
-/* Control inputs of all open scopes. */
+/* Adds the control inputs of all open scopes to n. */
 void builder_add_controls(struct mu_builder *b, struct mu_node *n);
-/* A node name that is unused, with the prefix of the open name scopes. */
+/* Returns an unused node name with the prefix of the open name scopes. */
 const char *builder_name(struct mu_builder *b, const char *want);
 
 #endif

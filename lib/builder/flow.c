@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls, branches and loops: ops whose attributes name functions.
  *
- * The stateless form of an op is used if all its functions are stateless. Output shapes are known
- * where all functions agree on them.
+ * An op has its stateless form if all its functions are stateless. An output shape is known if it
+ * is the same in all functions.
  */
 #include "lib/builder/fn.h"
 
-/* Makes TensorFlow's server lower the op to Switch, Merge and frames. Our server always lowers it.
- */
+/* With this attribute, TensorFlow's server lowers the op to Switch, Merge and frames. Muster always
+ * lowers it. */
 #define LOWERED MU_A_BOOL("_lower_using_switch_merge", true)
 #define A_FUNC(k, f)                                                                               \
 	((struct mu_node_attr){(k), {.kind = MU_ATTR_FUNC, .func = &(struct mu_func){.name = (f)}}})
 
-/* True if f takes inputs of these types. False for MU_DT_INVALID. */
+/* True if f has arguments of these types. False for MU_DT_INVALID. */
 static bool accepts_inputs(struct mu_builder *b, const char *op, const struct mu_fn *f,
 			   const struct mu_out *in, unsigned n)
 {
@@ -100,39 +100,39 @@ struct mu_out mu_call(struct mu_builder *b, const struct mu_fn *f, const struct 
 	return o;
 }
 
-/* Adds a branch op. `by` is the condition or index, which is the first input. */
-static struct mu_out branch(struct mu_builder *b, const char *op, struct mu_out by,
+/* Adds a branch op. The first input, `selector`, is the condition or index. */
+static struct mu_out branch(struct mu_builder *b, const char *op, struct mu_out selector,
 			    const struct mu_out *in, unsigned n, const struct mu_node_attr *attrs,
 			    unsigned n_attrs)
 {
-	struct mu_out *all = MU_NEW_ARRAY(struct mu_out, n + 1), o;
+	struct mu_out *inputs = MU_NEW_ARRAY(struct mu_out, n + 1), o;
 
-	all[0] = by;
+	inputs[0] = selector;
 	if (n)
-		memcpy(all + 1, in, n * sizeof(*in));
-	o = mu_op_add(b,
-		      &(struct mu_op_args){
-			  .op = op, .in = all, .n_in = n + 1, .attrs = attrs, .n_attrs = n_attrs});
-	free(all);
+		memcpy(inputs + 1, in, n * sizeof(*in));
+	o = mu_op_add(
+	    b, &(struct mu_op_args){
+		   .op = op, .in = inputs, .n_in = n + 1, .attrs = attrs, .n_attrs = n_attrs});
+	free(inputs);
 	return o;
 }
 
-struct mu_out mu_if(struct mu_builder *b, struct mu_out pred, const struct mu_fn *then,
-		    const struct mu_fn *otherwise, const struct mu_out *in, unsigned n)
+struct mu_out mu_if(struct mu_builder *b, struct mu_out pred, const struct mu_fn *then_fn,
+		    const struct mu_fn *else_fn, const struct mu_out *in, unsigned n)
 {
-	const struct mu_fn *two[] = {then, otherwise};
+	const struct mu_fn *branches[] = {then_fn, else_fn};
 
-	if (!accepts_inputs(b, "mu_if", then, in, n) ||
-	    !accepts_inputs(b, "mu_if", otherwise, in, n) ||
-	    !same_outputs(b, "mu_if", then, otherwise))
+	if (!accepts_inputs(b, "mu_if", then_fn, in, n) ||
+	    !accepts_inputs(b, "mu_if", else_fn, in, n) ||
+	    !same_outputs(b, "mu_if", then_fn, else_fn))
 		return MU_NO_OUT;
 	struct mu_node_attr attrs[] = {
-	    MU_A_TYPES("Tout", (enum mu_dtype *)types_of(b, then), then->n_outs),
-	    A_FUNC("then_branch", then->name), A_FUNC("else_branch", otherwise->name), LOWERED};
-	struct mu_out o = branch(b, then->stateful || otherwise->stateful ? "If" : "StatelessIf",
+	    MU_A_TYPES("Tout", (enum mu_dtype *)types_of(b, then_fn), then_fn->n_outs),
+	    A_FUNC("then_branch", then_fn->name), A_FUNC("else_branch", else_fn->name), LOWERED};
+	struct mu_out o = branch(b, then_fn->stateful || else_fn->stateful ? "If" : "StatelessIf",
 				 pred, in, n, attrs, MU_COUNT(attrs));
 
-	set_output_shapes(b, o, two, 2);
+	set_output_shapes(b, o, branches, 2);
 	return o;
 }
 
@@ -173,23 +173,26 @@ static bool body_matches_variables(struct mu_builder *b, const struct mu_fn *bod
 				"mu_while: function %s returns %u outputs for %u variables",
 				body->name, body->n_outs, body->n_args);
 	for (unsigned i = 0; i < body->n_outs && !builder_failed(b); i++) {
-		enum mu_dtype was = mu_out_dtype(body->b, body->args[i]);
-		enum mu_dtype is = mu_dtype_base(mu_out_dtype(body->b, body->outs[i]));
-		const struct mu_pshape *from = mu_out_shape(body->b, body->args[i]);
-		const struct mu_pshape *to = mu_out_shape(body->b, body->outs[i]);
-		bool fits = from->rank < 0 || to->rank < 0 || from->rank == to->rank;
+		enum mu_dtype var_type = mu_out_dtype(body->b, body->args[i]);
+		enum mu_dtype out_type = mu_dtype_base(mu_out_dtype(body->b, body->outs[i]));
+		const struct mu_pshape *var_shape = mu_out_shape(body->b, body->args[i]);
+		const struct mu_pshape *out_shape = mu_out_shape(body->b, body->outs[i]);
+		bool is_compatible = var_shape->rank < 0 || out_shape->rank < 0 ||
+				     var_shape->rank == out_shape->rank;
 
-		for (int k = 0; fits && to->rank >= 0 && k < from->rank; k++)
-			fits = from->dim[k] < 0 || to->dim[k] < 0 || from->dim[k] == to->dim[k];
-		if (was != is)
+		for (int k = 0; is_compatible && out_shape->rank >= 0 && k < var_shape->rank; k++)
+			is_compatible = var_shape->dim[k] < 0 || out_shape->dim[k] < 0 ||
+					var_shape->dim[k] == out_shape->dim[k];
+		if (var_type != out_type)
 			mu_builder_fail(b, MU_INVALID_ARGUMENT,
 					"mu_while: variable %u is %s, function %s makes it %s", i,
-					mu_dtype_name(was), body->name, mu_dtype_name(is));
-		else if (!fits)
+					mu_dtype_name(var_type), body->name,
+					mu_dtype_name(out_type));
+		else if (!is_compatible)
 			mu_builder_fail(b, MU_INVALID_ARGUMENT,
 					"mu_while: variable %u is of shape %s, which function %s "
 					"changes: use a less specific shape",
-					i, mu_pshape_str(from), body->name);
+					i, mu_pshape_str(var_shape), body->name);
 	}
 	return !builder_failed(b);
 }

@@ -16,14 +16,14 @@
 
 static struct mu_builder *outermost_builder(struct mu_builder *b)
 {
-	while (b->around)
-		b = b->around;
+	while (b->outer)
+		b = b->outer;
 	return b;
 }
 
 /* ---- encoding ---- */
 
-/* Writes "node:output:k" for a port. */
+/* Writes "argument", "node:output:k" or "^node" for an input. */
 static void encode_input_name(struct mu_buf *to, const struct mu_fn *f, struct mu_input in,
 			      struct mu_err *err)
 {
@@ -111,8 +111,8 @@ static void encode_function(struct mu_buf *to, const struct mu_fn *f, struct mu_
 
 const struct mu_fn *fn_find(const struct mu_builder *b, const char *name)
 {
-	while (b->around)
-		b = b->around;
+	while (b->outer)
+		b = b->outer;
 	for (unsigned i = 0; i < b->functions.n; i++) {
 		const struct mu_fn *f = b->functions.items[i];
 
@@ -124,13 +124,13 @@ const struct mu_fn *fn_find(const struct mu_builder *b, const char *name)
 
 /* ---- construction ---- */
 
-static const char *unused_function_name(struct mu_builder *top, const char *want)
+static const char *unused_function_name(struct mu_builder *top, const char *base)
 {
-	const char *name = want;
+	const char *name = base;
 
 	for (unsigned i = 1; fn_find(top, name) || mu_op_find(name); i++)
-		name = mu_arena_printf(&top->graph->arena, "%s_%u", want, i);
-	return name == want ? mu_arena_strdup(&top->graph->arena, want) : name;
+		name = mu_arena_printf(&top->graph->arena, "%s_%u", base, i);
+	return name == base ? mu_arena_strdup(&top->graph->arena, base) : name;
 }
 
 static void add_args(struct mu_fn *f, struct mu_builder *b, const struct mu_out *like)
@@ -146,7 +146,7 @@ static void add_args(struct mu_fn *f, struct mu_builder *b, const struct mu_out 
 	}
 }
 
-static bool has_state(const struct mu_graph *g)
+static bool has_stateful_node(const struct mu_graph *g)
 {
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		if ((g->nodes[i]->def->flags & MU_OP_STATEFUL) &&
@@ -155,7 +155,7 @@ static bool has_state(const struct mu_graph *g)
 	return false;
 }
 
-/* Checks the outputs that `make` returned; returns the builder's error if it has one. */
+/* Checks the outputs that `make` returned. Returns the error of the function's builder, if any. */
 static int check_outputs(struct mu_fn *f, struct mu_err *err)
 {
 	int rc = mu_builder_check(f->b, err);
@@ -193,13 +193,13 @@ const struct mu_fn *mu_function_new(struct mu_builder *b, const char *name, mu_m
 			    .outs = MU_ARENA_ARRAY(a, struct mu_out, n_out + 1),
 			    .n_args = n_in,
 			    .n_outs = n_out};
-	f->b->around = b;
+	f->b->outer = b;
 	f->b->gradients = b->gradients;
 	builder_list_push(&top->functions, f);
 	add_args(f, b, like);
 	make(f->b, arg, f->args, f->outs);
 	if (!check_outputs(f, &err)) {
-		f->stateful = has_state(f->b->graph);
+		f->stateful = has_stateful_node(f->b->graph);
 		encode_function(&library, f, &err);
 	}
 	if (err.code || mu_library_extend(&top->graph->library, mu_buf_span(&library), &err)) {
@@ -213,15 +213,15 @@ const struct mu_fn *fn_of(struct mu_builder *b, const struct mu_node *n, const c
 			  unsigned i)
 {
 	const struct mu_attr *a = mu_node_attr(n, attr);
-	const struct mu_func *named = NULL;
+	const struct mu_func *func = NULL;
 	const struct mu_fn *f;
 
 	if (a && a->kind == MU_ATTR_FUNC && i == 0)
-		named = a->func;
+		func = a->func;
 	else if (a && (int)a->kind == MU_ATTR_LIST + MU_ATTR_FUNC && i < a->n)
-		named = &a->funcs[i];
-	f = named ? fn_find(b, named->name) : NULL;
-	if (!f && named && mu_library_find(b->graph->library, named->name))
+		func = &a->funcs[i];
+	f = func ? fn_find(b, func->name) : NULL;
+	if (!f && func && mu_library_find(b->graph->library, func->name))
 		mu_builder_fail(b, MU_UNIMPLEMENTED,
 				"op %s (node '%s') has no gradient in a function of the library; "
 				"call tf.gradients inside of the function",
@@ -230,14 +230,14 @@ const struct mu_fn *fn_of(struct mu_builder *b, const struct mu_node *n, const c
 		mu_builder_fail(b, MU_NOT_FOUND,
 				"op %s (node '%s'): its function %s was not created by "
 				"mu_function_new",
-				n->op, n->name, named ? named->name : attr);
+				n->op, n->name, func ? func->name : attr);
 	return f;
 }
 
 /* ---- inlining ---- */
 
-static struct mu_out copied_input(struct mu_node *const *copies, const struct mu_out *in,
-				  const struct mu_input *i)
+static struct mu_out input_of_copy(struct mu_node *const *copies, const struct mu_out *in,
+				   const struct mu_input *i)
 {
 	int64_t index = 0;
 
@@ -249,26 +249,26 @@ static struct mu_out copied_input(struct mu_node *const *copies, const struct mu
 struct mu_node *fn_copy_node(struct mu_builder *b, const struct mu_node *n,
 			     struct mu_node *const *copies, const struct mu_out *in)
 {
-	struct mu_out *ins = MU_NEW_ARRAY(struct mu_out, n->n_inputs + n->n_controls + 1);
+	struct mu_out *inputs = MU_NEW_ARRAY(struct mu_out, n->n_inputs + n->n_controls + 1);
 	struct mu_out out;
 
 	for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
-		ins[k] = copied_input(copies, in, &n->inputs[k]);
-	mu_push_control(b, ins + n->n_inputs, n->n_controls);
+		inputs[k] = input_of_copy(copies, in, &n->inputs[k]);
+	mu_push_control(b, inputs + n->n_inputs, n->n_controls);
 	mu_push_device(b, n->device);
 	out = mu_op_add(b, &(struct mu_op_args){.op = n->op,
 						.name = n->name,
-						.in = ins,
+						.in = inputs,
 						.n_in = n->n_inputs,
 						.attrs = n->attrs,
 						.n_attrs = n->n_attrs});
 	mu_pop_device(b);
 	mu_pop_control(b);
-	free(ins);
+	free(inputs);
 	return out.node;
 }
 
-/* Sets the shapes of a copy's outputs that no shape rule has set. */
+/* Sets the output shapes of a copy that are still unknown. */
 static void copy_shapes(struct mu_builder *b, struct mu_node *copy, const struct builder_node *from)
 {
 	for (int k = 0; copy && k < (int)from->n_out; k++) {
@@ -295,7 +295,7 @@ void fn_put(struct mu_builder *b, const struct mu_fn *f, const struct mu_out *in
 	for (unsigned i = 0; i < f->n_outs; i++)
 		outs[i] = builder_failed(b)
 			      ? MU_NO_OUT
-			      : copied_input(copies, in,
-					     &(struct mu_input){f->outs[i].node, f->outs[i].port});
+			      : input_of_copy(copies, in,
+					      &(struct mu_input){f->outs[i].node, f->outs[i].port});
 	free(copies);
 }

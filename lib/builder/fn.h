@@ -14,12 +14,13 @@ struct mu_fn {
 	bool stateful; /* at least one node is stateful */
 };
 
-/* The function of that name, or NULL. */
+/* Returns the function with this name, or NULL. */
 const struct mu_fn *fn_find(const struct mu_builder *b, const char *name);
-/* The function that an attribute of n names. Fails the builder if there is none. */
+/* Returns function i of an attribute of n. Sets the error of the builder if there is none. */
 const struct mu_fn *fn_of(struct mu_builder *b, const struct mu_node *n, const char *attr,
 			  unsigned i);
-/* Copies node n into b. copies: by id, the copies of its inputs. in: the values of _Arg nodes. */
+/* Copies node n into b. copies: the copies of its inputs, by node id. in: the values of _Arg nodes.
+ */
 struct mu_node *fn_copy_node(struct mu_builder *b, const struct mu_node *n,
 			     struct mu_node *const *copies, const struct mu_out *in);
 /* Copies the function's nodes into b, with `in` as the arguments. */

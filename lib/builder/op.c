@@ -32,13 +32,13 @@ static void attr_put(struct attr_list *l, struct mu_node_attr a)
 static int derive_arg(struct mu_builder *b, const struct mu_op_args *a, const struct mu_op_def *def,
 		      const struct mu_arg_def *arg, unsigned *at, struct attr_list *l)
 {
-	unsigned later = (unsigned)(&def->inputs[def->n_inputs] - arg) - 1, n = 1;
-	const struct mu_attr *given;
+	unsigned n_later_args = (unsigned)(&def->inputs[def->n_inputs] - arg) - 1, n = 1;
+	const struct mu_attr *number;
 
-	if (arg->kind == MU_ARG_REPEAT && (given = attr_find(l, arg->number_attr)))
-		n = given->i >= 0 && given->i < 100000 ? (unsigned)given->i : 0;
+	if (arg->kind == MU_ARG_REPEAT && (number = attr_find(l, arg->number_attr)))
+		n = number->i >= 0 && number->i < 100000 ? (unsigned)number->i : 0;
 	else if (arg->kind == MU_ARG_REPEAT || arg->kind == MU_ARG_TYPE_LIST)
-		n = a->n_in > *at + later ? a->n_in - *at - later : 0;
+		n = a->n_in > *at + n_later_args ? a->n_in - *at - n_later_args : 0;
 	if (*at + n > a->n_in)
 		return mu_fail(&b->err, MU_INVALID_ARGUMENT, "%s needs input '%s', only %u given",
 			       a->op, arg->name, a->n_in);
@@ -112,29 +112,31 @@ static int64_t variable_bytes(const struct mu_node *n)
 /* Chooses the ps task for a variable: round robin, or the first task with the fewest bytes. */
 static unsigned choose_ps(struct mu_builder *b, const struct mu_node *n)
 {
-	unsigned least = 0;
+	unsigned smallest = 0;
 
 	if (!b->ps_bytes)
 		return b->next_ps++ % b->ps_tasks;
 	for (unsigned i = 1; i < b->ps_tasks; i++)
-		if (b->ps_bytes[i] < b->ps_bytes[least])
-			least = i;
-	b->ps_bytes[least] += variable_bytes(n);
-	return least;
+		if (b->ps_bytes[i] < b->ps_bytes[smallest])
+			smallest = i;
+	b->ps_bytes[smallest] += variable_bytes(n);
+	return smallest;
 }
 
 static void choose_device(struct mu_builder *b, struct mu_node *n)
 {
-	const char *scope = builder_list_top(&b->devices), *set = "";
+	const char *scope = builder_list_top(&b->devices), *replica_device = "";
 
 	/* A variable with an explicit task does not advance the round robin. */
 	if (b->ps_tasks && is_variable_op(n->op) && !(scope && strstr(scope, "/task:")))
-		set = mu_arena_printf(&b->graph->arena, "/job:ps/task:%u", choose_ps(b, n));
+		replica_device =
+		    mu_arena_printf(&b->graph->arena, "/job:ps/task:%u", choose_ps(b, n));
 	else if (b->ps_tasks && is_variable_op(n->op))
-		set = "/job:ps";
+		replica_device = "/job:ps";
 	else if (b->ps_tasks)
-		set = b->worker_device;
-	mu_node_set_device(b->graph, n, builder_merge_device(b, set, scope ? scope : ""));
+		replica_device = b->worker_device;
+	mu_node_set_device(b->graph, n,
+			   builder_merge_device(b, replica_device, scope ? scope : ""));
 }
 
 /* Infers output types, and output shapes if the op has a shape rule. */
@@ -169,7 +171,7 @@ static int infer_outputs(struct mu_builder *b, struct mu_node *n, const struct m
 	return 0;
 }
 
-/* The op, or the signature of the library's function of that name. */
+/* Returns the definition of an op, or the signature of a library function with this name. */
 static const struct mu_op_def *op_def_find(const struct mu_builder *b, const char *op)
 {
 	const struct mu_op_def *def = mu_op_find(op);

@@ -11,7 +11,7 @@ struct mu_out mu_const(struct mu_builder *b, const char *name, const struct mu_t
 		     MU_ATTRS(MU_A_TYPE("dtype", t.dtype), MU_A_TENSOR("value", &t)));
 }
 
-/* A constant from plain memory. */
+/* Creates a constant from an array in memory. */
 static struct mu_out const_of(struct mu_builder *b, enum mu_dtype dtype, struct mu_shape shape,
 			      const void *data, size_t size)
 {
@@ -95,46 +95,48 @@ static struct mu_out no_op_after(struct mu_builder *b, const char *name, const s
 	return o;
 }
 
-/* Replaces the operations on the device of the first one by a NoOp on that device, so that one edge
- * leaves the device. *after keeps the other operations; returns their number. */
-static unsigned group_of_one(struct mu_builder *b, const char *name, struct mu_out *after,
-			     unsigned n, struct mu_out *here)
+/* Replaces the operations on the device of the first one by a NoOp on that device, so that only one
+ * edge leaves the device. Moves the other operations to the front of `after` and returns their
+ * number. */
+static unsigned group_first_device(struct mu_builder *b, const char *name, struct mu_out *after,
+				   unsigned n, struct mu_out *out)
 {
 	const char *device = after[0].node->device;
-	struct mu_out *same = MU_NEW_ARRAY(struct mu_out, n);
-	unsigned same_n = 0, left = 0;
+	struct mu_out *on_device = MU_NEW_ARRAY(struct mu_out, n);
+	unsigned n_on_device = 0, n_other = 0;
 
 	for (unsigned i = 0; i < n; i++)
 		if (strcmp(after[i].node->device, device) == 0)
-			same[same_n++] = after[i];
+			on_device[n_on_device++] = after[i];
 		else
-			after[left++] = after[i];
-	*here = same[0];
-	if (same_n > 1) {
+			after[n_other++] = after[i];
+	*out = on_device[0];
+	if (n_on_device > 1) {
 		mu_push_device(b, device);
-		*here = no_op_after(b, name, same, same_n);
+		*out = no_op_after(b, name, on_device, n_on_device);
 		mu_pop_device(b);
 	}
-	free(same);
-	return left;
+	free(on_device);
+	return n_other;
 }
 
 struct mu_out mu_group(struct mu_builder *b, const char *name, const struct mu_out *after,
 		       unsigned n)
 {
-	struct mu_out *left = MU_NEW_ARRAY(struct mu_out, n + 1), *one, o;
-	unsigned devices = 0, n_left = 0;
+	struct mu_out *remaining = MU_NEW_ARRAY(struct mu_out, n + 1), *device_ops, o;
+	unsigned n_devices = 0, n_remaining = 0;
 	const char *part = mu_arena_printf(&b->graph->arena, "%s/device", name);
 
 	for (unsigned i = 0; i < n; i++)
 		if (after[i].node)
-			left[n_left++] = after[i];
-	one = MU_NEW_ARRAY(struct mu_out, n_left + 1);
-	while (n_left && !builder_failed(b))
-		n_left = group_of_one(b, part, left, n_left, &one[devices++]);
-	o = no_op_after(b, name, one, devices);
-	free(left);
-	free(one);
+			remaining[n_remaining++] = after[i];
+	device_ops = MU_NEW_ARRAY(struct mu_out, n_remaining + 1);
+	while (n_remaining && !builder_failed(b))
+		n_remaining =
+		    group_first_device(b, part, remaining, n_remaining, &device_ops[n_devices++]);
+	o = no_op_after(b, name, device_ops, n_devices);
+	free(remaining);
+	free(device_ops);
 	return o;
 }
 
@@ -185,19 +187,19 @@ struct mu_out mu_argmax(struct mu_builder *b, struct mu_out x, int dim)
 static struct mu_out reduce(struct mu_builder *b, const char *op, struct mu_out x,
 			    const int32_t *axes, unsigned n)
 {
-	int32_t all[MU_MAX_RANK];
+	int32_t all_axes[MU_MAX_RANK];
 	int rank = mu_out_shape(b, x)->rank;
-	struct mu_out over;
+	struct mu_out axes_input;
 
 	for (int i = 0; i < rank; i++)
-		all[i] = i;
+		all_axes[i] = i;
 	if (n || rank >= 0)
-		over = mu_const_ints(b, n ? axes : all, n ? n : (unsigned)rank);
+		axes_input = mu_const_ints(b, n ? axes : all_axes, n ? n : (unsigned)rank);
 	else
-		over = mu_op(b, "Range",
-			     MU_IN(mu_const_int(b, MU_INT32, 0), mu_op(b, "Rank", MU_IN(x)),
-				   mu_const_int(b, MU_INT32, 1)));
-	return mu_op(b, op, MU_IN(x, over));
+		axes_input = mu_op(b, "Range",
+				   MU_IN(mu_const_int(b, MU_INT32, 0), mu_op(b, "Rank", MU_IN(x)),
+					 mu_const_int(b, MU_INT32, 1)));
+	return mu_op(b, op, MU_IN(x, axes_input));
 }
 
 struct mu_out mu_sum(struct mu_builder *b, struct mu_out x, const int32_t *axes, unsigned n)

@@ -9,7 +9,7 @@ static struct mu_out initial_value(struct mu_builder *b, const struct mu_var *v,
 				   struct mu_init init)
 {
 	int32_t dims[MU_MAX_RANK];
-	struct mu_out shape, drawn, value;
+	struct mu_out shape, random, value;
 
 	if (init.kind == MU_INIT_TENSOR)
 		return mu_const(b, NULL, init.tensor);
@@ -25,13 +25,13 @@ static struct mu_out initial_value(struct mu_builder *b, const struct mu_var *v,
 			value = mu_cast(b, value, v->dtype);
 		return v->shape.rank ? mu_op(b, "Fill", MU_IN(shape, value)) : value;
 	}
-	drawn = mu_op(b, init.kind == MU_INIT_NORMAL ? "TruncatedNormal" : "RandomUniform",
-		      MU_IN(shape),
-		      MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT), MU_A_INT("seed", init.seed),
-			       MU_A_INT("seed2", init.seed ? (int64_t)b->vars.n + 1 : 0)));
-	if (init.kind == MU_INIT_UNIFORM) /* [0,1) to [-bound, bound) */
-		drawn = mu_sub(b, mu_mul(b, drawn, mu_const_float(b, 2)), mu_const_float(b, 1));
-	value = mu_mul(b, drawn, mu_const_float(b, (float)init.value));
+	random = mu_op(b, init.kind == MU_INIT_NORMAL ? "TruncatedNormal" : "RandomUniform",
+		       MU_IN(shape),
+		       MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT), MU_A_INT("seed", init.seed),
+				MU_A_INT("seed2", init.seed ? (int64_t)b->vars.n + 1 : 0)));
+	if (init.kind == MU_INIT_UNIFORM) /* maps [0,1) to [-bound, bound) */
+		random = mu_sub(b, mu_mul(b, random, mu_const_float(b, 2)), mu_const_float(b, 1));
+	value = mu_mul(b, random, mu_const_float(b, (float)init.value));
 	return v->dtype == MU_FLOAT ? value : mu_cast(b, value, v->dtype);
 }
 
@@ -41,7 +41,7 @@ struct mu_var *mu_variable(struct mu_builder *b, const char *name, enum mu_dtype
 	struct mu_var *v;
 	struct mu_out value;
 
-	if (b->around)
+	if (b->outer)
 		mu_builder_fail(b, MU_INVALID_ARGUMENT,
 				"variable '%s' is created within a function: create it outside and "
 				"pass its value to the function",
