@@ -18,24 +18,24 @@ static void g_tile(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out sizes = grad_shape(b, grad_in(c, 0));
-	struct mu_out times = mu_cast(b, grad_in(c, 1), MU_INT32);
-	struct mu_out apart =
-	    grad_flat(b, mu_op(b, "Pack", MU_IN(times, sizes), MU_ATTRS(MU_A_INT("axis", 1))));
-	struct mu_out over =
-	    mu_op(b, "Range", MU_IN(grad_int(b, 0), grad_size(b, apart), grad_int(b, 2)));
+	struct mu_out repeats = mu_cast(b, grad_in(c, 1), MU_INT32);
+	struct mu_out split_shape =
+	    grad_flat(b, mu_op(b, "Pack", MU_IN(repeats, sizes), MU_ATTRS(MU_A_INT("axis", 1))));
+	struct mu_out axes =
+	    mu_op(b, "Range", MU_IN(grad_int(b, 0), grad_size(b, split_shape), grad_int(b, 2)));
 
-	c->gx[0] =
-	    mu_reshape(b, mu_op(b, "Sum", MU_IN(mu_reshape(b, c->gy[0], apart), over)), sizes);
+	c->gx[0] = mu_reshape(b, mu_op(b, "Sum", MU_IN(mu_reshape(b, c->gy[0], split_shape), axes)),
+			      sizes);
 }
 
-/* ---- concatenating and splitting ---- */
+/* ---- Concat, Split, Pack and Unpack ---- */
 
-/* Splits g along an axis into the gradients of inputs first … first + n - 1. */
+/* Splits g along an axis into the gradients of inputs [first, first + n). */
 static void split_gradient(struct grad_call *c, unsigned first, unsigned n, struct mu_out axis)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out *in = MU_NEW_ARRAY(struct mu_out, n + 2);
-	struct mu_out sizes, at;
+	struct mu_out sizes, offsets;
 
 	for (unsigned i = 0; i < n; i++)
 		in[i + 1] = grad_in(c, first + i);
@@ -46,10 +46,10 @@ static void split_gradient(struct grad_call *c, unsigned first, unsigned n, stru
 		  MU_IN(mu_cast(b, axis, MU_INT32), mu_op(b, "Rank", MU_IN(grad_in(c, first)))));
 	for (unsigned i = 0; i < n; i++)
 		in[i + 1] = mu_port(sizes, (int)i);
-	at = mu_op_add(b, &(struct mu_op_args){.op = "ConcatOffset", .in = in, .n_in = n + 1});
+	offsets = mu_op_add(b, &(struct mu_op_args){.op = "ConcatOffset", .in = in, .n_in = n + 1});
 	for (unsigned i = 0; i < n; i++)
-		c->gx[first + i] =
-		    mu_op(b, "Slice", MU_IN(c->gy[0], mu_port(at, (int)i), mu_port(sizes, (int)i)));
+		c->gx[first + i] = mu_op(
+		    b, "Slice", MU_IN(c->gy[0], mu_port(offsets, (int)i), mu_port(sizes, (int)i)));
 	free(in);
 }
 
@@ -119,28 +119,28 @@ static void g_identity_n(struct grad_call *c)
 	memcpy(c->gx, c->gy, c->n_gy * sizeof(*c->gx));
 }
 
-/* A branch without a gradient gives zeros if it is the branch that runs. */
+/* A branch without a gradient has the gradient zeros if it is taken. */
 static void g_switch(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out zeros = MU_NO_OUT, sides[2];
+	struct mu_out zeros = MU_NO_OUT, branches[2];
 
 	if (!c->gy[0].node || !c->gy[1].node)
 		zeros = mu_op(b, "Switch", MU_IN(grad_zeros(b, grad_in(c, 0)), grad_in(c, 1)));
 	for (int i = 0; i < 2; i++)
-		sides[i] = c->gy[i].node ? c->gy[i] : mu_port(zeros, i);
-	c->gx[0] = mu_op(b, "Merge", MU_IN(sides[0], sides[1]));
+		branches[i] = c->gy[i].node ? c->gy[i] : mu_port(zeros, i);
+	c->gx[0] = mu_op(b, "Merge", MU_IN(branches[0], branches[1]));
 }
 
-/* Output 1 of a Merge is the index of the input that ran. */
+/* Output 1 of a Merge is the index of the taken branch. */
 static void g_merge(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 
 	for (unsigned i = 0; i < attr_count(c, "N"); i++) {
-		struct mu_out ran = mu_equal(b, grad_out(c, 1), grad_int(b, i));
+		struct mu_out is_taken = mu_equal(b, grad_out(c, 1), grad_int(b, i));
 
-		c->gx[i] = mu_port(mu_op(b, "Switch", MU_IN(c->gy[0], ran)), 1);
+		c->gx[i] = mu_port(mu_op(b, "Switch", MU_IN(c->gy[0], is_taken)), 1);
 	}
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of complex numbers. The gradient of z = x + iy is d loss / dx + i d loss / dy.
  *
- * The ops of this table convert between real and complex numbers. Between them only the ops of
- * grad_takes_complex propagate such a gradient correctly: Mul, and ops that are linear with real
- * coefficients. Other ops would need a conjugate, so a complex gradient through them is an error.
+ * The ops of this table convert between real and complex numbers. The ops of
+ * grad_supports_complex propagate complex gradients: Mul, and ops that are linear with real
+ * coefficients. All other ops would need a conjugate, so a complex gradient through them is an
+ * error.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static bool is_complex(struct mu_builder *b, struct mu_out x)
 	return mu_dtype_is_complex(mu_dtype_base(mu_out_dtype(b, x)));
 }
 
-bool grad_takes_complex(const struct grad_call *c)
+bool grad_supports_complex(const struct grad_call *c)
 {
 	static const char supported[] =
 	    " AccumulateNV2 Add AddN AddV2 BatchToSpaceND BroadcastTo Cast Complex"
@@ -26,12 +27,12 @@ bool grad_takes_complex(const struct grad_call *c)
 	    " SegmentSum Select SelectV2 Slice SpaceToBatchND Split SplitV Squeeze"
 	    " StridedSlice Sub Sum Tile Transpose Unpack UnsortedSegmentSum ";
 	char name[80];
-	bool any = false;
+	bool is_any_complex = false;
 
 	for (unsigned i = 0; i < c->n_gy; i++)
-		any |= c->gy[i].node && is_complex(c->b, c->gy[i]);
+		is_any_complex |= c->gy[i].node && is_complex(c->b, c->gy[i]);
 	snprintf(name, sizeof(name), " %.70s ", c->node->op);
-	return !any || strstr(supported, name);
+	return !is_any_complex || strstr(supported, name);
 }
 
 struct mu_out grad_conj(struct mu_builder *b, struct mu_out x)
@@ -41,17 +42,18 @@ struct mu_out grad_conj(struct mu_builder *b, struct mu_out x)
 
 struct mu_out grad_part(struct mu_builder *b, const char *op, struct mu_out z)
 {
-	bool wide = mu_dtype_base(mu_out_dtype(b, z)) == MU_COMPLEX128;
+	bool is_double = mu_dtype_base(mu_out_dtype(b, z)) == MU_COMPLEX128;
 
-	return mu_op(b, op, MU_IN(z), MU_ATTRS(MU_A_TYPE("Tout", wide ? MU_DOUBLE : MU_FLOAT)));
+	return mu_op(b, op, MU_IN(z),
+		     MU_ATTRS(MU_A_TYPE("Tout", is_double ? MU_DOUBLE : MU_FLOAT)));
 }
 
 struct mu_out grad_complex(struct mu_builder *b, struct mu_out x, struct mu_out y)
 {
-	bool wide = mu_dtype_base(mu_out_dtype(b, x)) == MU_DOUBLE;
+	bool is_double = mu_dtype_base(mu_out_dtype(b, x)) == MU_DOUBLE;
 
 	return mu_op(b, "Complex", MU_IN(x, y),
-		     MU_ATTRS(MU_A_TYPE("Tout", wide ? MU_COMPLEX128 : MU_COMPLEX64)));
+		     MU_ATTRS(MU_A_TYPE("Tout", is_double ? MU_COMPLEX128 : MU_COMPLEX64)));
 }
 
 GRAD_BINARY(g_complex, grad_part(b, "Real", g), grad_part(b, "Imag", g))

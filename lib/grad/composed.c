@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Second derivatives of layers whose first derivative is a single op. That op is rebuilt from
- * simple ops, which are then differentiated.
+/* Second derivatives of ops whose first derivative is a single op. The first derivative is rebuilt
+ * from simple ops, which are then differentiated.
  *
  * The inner differentiation ends at Identity copies of the inputs. Otherwise it would count
- * gradients that the outer differentiation adds itself.
+ * gradients that the outer differentiation also adds.
  */
 #include "lib/grad/op_grads.h"
 
 enum { MAX_OUTPUTS = 3 };
 
-/* Makes Identity copies of the first `n` inputs of the node. */
+/* Adds Identity copies of the first `n` inputs of the node. */
 static void copy_inputs(struct grad_call *c, unsigned n, struct mu_out *in)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -30,8 +30,8 @@ static struct mu_out sum_axes(struct mu_builder *b, struct mu_out x)
 	return mu_op(b, "Sum", MU_IN(x, mu_const_ints(b, reduced_axes, MU_COUNT(reduced_axes))));
 }
 
-/* Inputs: (gradient of y, x, scale, mean, variance). Mean and variance are given, or are those of
- * the batch. */
+/* Inputs: (gradient of y, x, scale, mean, variance). In training, mean and variance are
+ * computed from the batch. */
 static void g_batch_norm_grad(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -73,20 +73,20 @@ static struct mu_out window_sum(struct mu_builder *b, struct mu_out x, struct mu
 {
 	struct mu_out depth =
 	    mu_op(b, "Gather", MU_IN(grad_shape(b, x), mu_const_ints(b, (int32_t[]){3}, 1)));
-	struct mu_out table = mu_op(
+	struct mu_out table_shape = mu_op(
 	    b, "ConcatV2", MU_IN(mu_const_ints(b, (int32_t[]){-1}, 1), depth, grad_int(b, 0)));
 
-	return grad_like(b, mu_matmul(b, mu_reshape(b, x, table), band), x);
+	return grad_like(b, mu_matmul(b, mu_reshape(b, x, table_shape), band), x);
 }
 
 static struct mu_out band_of(struct mu_builder *b, struct mu_out x, int64_t radius)
 {
 	struct mu_out depth = mu_op(b, "Gather", MU_IN(grad_shape(b, x), grad_int(b, 3)));
 	struct mu_out i = mu_op(b, "Range", MU_IN(grad_int(b, 0), depth, grad_int(b, 1)));
-	struct mu_out apart =
+	struct mu_out distance =
 	    mu_op(b, "Abs", MU_IN(mu_sub(b, mu_op(b, "ExpandDims", MU_IN(i, grad_int(b, 1))), i)));
 
-	return grad_indicator(b, mu_op(b, "LessEqual", MU_IN(apart, grad_int(b, radius))), x);
+	return grad_indicator(b, mu_op(b, "LessEqual", MU_IN(distance, grad_int(b, radius))), x);
 }
 
 /* Inputs: (dy, x, y). y = x s^-beta with s = bias + alpha · window sum of x². The gradient is dy
@@ -96,7 +96,7 @@ static void g_lrn_grad(struct grad_call *c)
 	struct mu_builder *b = c->b;
 	int64_t radius = 5;
 	float bias = 1, alpha = 1, beta = 0.5f;
-	struct mu_out in[2], out, s, band, back;
+	struct mu_out in[2], out, s, band, correction;
 
 	mu_node_attr_int(c->node, "depth_radius", &radius, NULL);
 	mu_node_attr_float(c->node, "bias", &bias, NULL);
@@ -106,11 +106,11 @@ static void g_lrn_grad(struct grad_call *c)
 	band = band_of(b, in[1], radius);
 	s = grad_scale(b, window_sum(b, mu_square(b, in[1]), band), (double)alpha);
 	s = mu_add(b, s, grad_number(b, s, (double)bias));
-	back = mu_mul(b, mu_mul(b, in[0], in[1]),
-		      mu_op(b, "Pow", MU_IN(s, grad_number(b, s, -(double)beta - 1))));
-	back = mu_mul(b, in[1], window_sum(b, back, band));
+	correction = mu_mul(b, mu_mul(b, in[0], in[1]),
+			    mu_op(b, "Pow", MU_IN(s, grad_number(b, s, -(double)beta - 1))));
+	correction = mu_mul(b, in[1], window_sum(b, correction, band));
 	out = mu_mul(b, in[0], mu_op(b, "Pow", MU_IN(s, grad_number(b, s, -(double)beta))));
-	out = mu_sub(b, out, grad_scale(b, back, 2 * (double)alpha * (double)beta));
+	out = mu_sub(b, out, grad_scale(b, correction, 2 * (double)alpha * (double)beta));
 	c->gradients(b, &out, c->gy, 1, in, 2, c->gx);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of the ops that create, read, replace and cut diagonals of matrices. The V2 and V3 ops
  * select diagonals (k). The V3 ops also have an alignment of shorter diagonals (align). The
- * gradient ops take the same k and align. */
+ * gradient ops have the same k and align. */
 #include <stdio.h>
 
 #include "lib/grad/op_grads.h"
 
-/* Version suffix of the op: "V2", "V3" or "". */
+/* Returns the version suffix of the op: "V2", "V3" or "". */
 static const char *version_suffix(const struct grad_call *c)
 {
 	size_t n = strlen(c->node->op);
@@ -19,7 +19,7 @@ static bool has_k(const struct grad_call *c)
 	return *version_suffix(c) != '\0';
 }
 
-/* The diagonals of m. k is used if the op has it. */
+/* Returns the diagonals of m. Uses k only if the op has this input. */
 static struct mu_out diagonal_part(struct grad_call *c, struct mu_out m, struct mu_out k)
 {
 	char op[32];
@@ -28,7 +28,7 @@ static struct mu_out diagonal_part(struct grad_call *c, struct mu_out m, struct 
 	return has_k(c) ? GRAD_OP(c, op, m, k, grad_number(c->b, m, 0)) : mu_op(c->b, op, MU_IN(m));
 }
 
-/* m with its diagonals replaced. */
+/* Returns m with its diagonals replaced. */
 static struct mu_out set_diagonal(struct grad_call *c, struct mu_out m, struct mu_out diagonal,
 				  struct mu_out k)
 {
@@ -38,11 +38,13 @@ static struct mu_out set_diagonal(struct grad_call *c, struct mu_out m, struct m
 	return has_k(c) ? GRAD_OP(c, op, m, diagonal, k) : mu_op(c->b, op, MU_IN(m, diagonal));
 }
 
-/* Sum of `all` minus sum of `some`: the gradient of the padding value. */
-static struct mu_out padding_gradient(struct mu_builder *b, struct mu_out all, struct mu_out some)
+/* Returns the gradient of the padding value: the sum of the elements of `padded` that are not in
+ * `diagonals`. */
+static struct mu_out padding_gradient(struct mu_builder *b, struct mu_out padded,
+				      struct mu_out diagonals)
 {
-	return mu_sub(b, mu_sum(b, grad_flat(b, all), NULL, 0),
-		      mu_sum(b, grad_flat(b, some), NULL, 0));
+	return mu_sub(b, mu_sum(b, grad_flat(b, padded), NULL, 0),
+		      mu_sum(b, grad_flat(b, diagonals), NULL, 0));
 }
 
 /* Inputs: (diagonal), or (diagonal, k, rows, columns, padding value). */
@@ -56,9 +58,9 @@ static void g_diag(struct grad_call *c)
 /* Inputs: (matrix), or (matrix, k, padding value). */
 static void g_diag_part(struct grad_call *c)
 {
-	struct mu_out none = grad_zeros(c->b, grad_in(c, 0));
+	struct mu_out zeros = grad_zeros(c->b, grad_in(c, 0));
 
-	c->gx[0] = set_diagonal(c, none, c->gy[0], has_k(c) ? grad_in(c, 1) : MU_NO_OUT);
+	c->gx[0] = set_diagonal(c, zeros, c->gy[0], has_k(c) ? grad_in(c, 1) : MU_NO_OUT);
 	if (has_k(c))
 		c->gx[2] = padding_gradient(c->b, c->gy[0], c->gx[0]);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A builder gets a copy of the body's nodes, because gradient functions add their nodes to a
- * builder.  It adds the types and the static shapes that they use, and the order of their ids. */
+/* The body's nodes are copied to a builder, because gradient functions add their nodes to a
+ * builder. They also need its types, its static shapes and its topological order of node ids. */
 #include "lib/grad/function_gradient.h"
 
 #include "lib/builder/fn.h"
@@ -62,7 +62,8 @@ static bool sort_nodes(const struct mu_graph *g, struct mu_arena *a, const struc
 	return true;
 }
 
-/* The value that an edge of the body has in the builder.  Fails the builder if there is none. */
+/* Returns the value of an edge of the body in the builder.  Sets the error of the builder if it
+ * does not exist. */
 static struct mu_out value_of(struct function_gradient *f, struct mu_input in)
 {
 	const struct mu_node *copy = f->copies[in.node->id];

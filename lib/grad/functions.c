@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of calls, branches and loops.
  *
- * For a function f(x) a gradient function (x, dy) -> dx is created: a copy of f's nodes, and the
- * gradients through them. The gradient of a call is a call of the gradient function. The gradient
- * of a branch is a branch on the same condition. Numbers and variants (tensor lists) have
- * gradients, other types have none. A missing gradient is zeros.
+ * For a function f(x), a gradient function (x, dy) -> dx is created. It has a copy of f's nodes and
+ * their gradients. The gradient of a call is a call of the gradient function. The gradient of a
+ * branch is a branch with the same condition. Only numbers and variants (tensor lists) have
+ * gradients. A missing gradient is zeros.
  *
  * The gradient of a loop is a reverse loop. A second copy of the loop, the recording loop, pushes
  * each variable on a tensor list at the start of each iteration. Variables that the body returns
- * unchanged (weights, say) need no list. The reverse loop pops from each list, runs the gradient of
- * the body, and ends when the lists are empty.
+ * unchanged, such as weights, need no list. The reverse loop pops from each list, runs the gradient
+ * of the body, and ends when the lists are empty.
  */
 #include "lib/builder/fn.h"
 #include "lib/grad/op_grads.h"
@@ -33,7 +33,8 @@ static unsigned count_args_with_gradient(const struct mu_fn *f)
 	return n;
 }
 
-/* True if f can run again with the same result and without side effects. Else fails the builder. */
+/* True if f can run again with the same result and without side effects. Otherwise sets the error
+ * of the builder. */
 static bool can_run_again(struct grad_call *c, const struct mu_fn *f)
 {
 	if (f && f->stateful)
@@ -44,8 +45,8 @@ static bool can_run_again(struct grad_call *c, const struct mu_fn *f)
 	return !builder_failed(c->b);
 }
 
-/* Adds f and its gradients to b. dx: for the arguments that have gradients, in order. dy: for the
- * outputs that have gradients. */
+/* Adds f and its gradients to b. dx: one for each argument that has a gradient. dy: one for each
+ * output that has a gradient. */
 static void add_gradient_nodes(struct mu_builder *b, gradients_fn gradients, const struct mu_fn *f,
 			       const struct mu_out *x, const struct mu_out *dy, struct mu_out *dx)
 {
@@ -84,8 +85,8 @@ static void make_gradient(struct mu_builder *b, void *arg, const struct mu_out *
 	add_gradient_nodes(b, g->gradients, g->f, in, in + g->f->n_args, out);
 }
 
-/* Inputs of the gradient function: the node's inputs starting at `from`, then the gradients of its
- * outputs. Returns a new array; *n is its length. */
+/* Returns a new array of the inputs of the gradient function: the node's inputs starting at `from`,
+ * then the gradients of its outputs. Sets *n to the length. */
 static struct mu_out *inputs_and_gradients(struct grad_call *c, const struct mu_fn *f,
 					   unsigned from, unsigned *n)
 {
@@ -120,7 +121,7 @@ static void set_input_gradients(struct grad_call *c, const struct mu_fn *f, unsi
 			c->gx[from + i] = mu_port(dx, (int)k++);
 }
 
-/* Adds a SymbolicGradient of a function that only the library has, not the builder. */
+/* Adds a SymbolicGradient of a function that is in the library but not in the builder. */
 static void add_symbolic_gradient(struct grad_call *c, const struct mu_func *func)
 {
 	unsigned n_x = c->node->n_inputs;
@@ -143,7 +144,7 @@ static void add_symbolic_gradient(struct grad_call *c, const struct mu_func *fun
 	free(types);
 }
 
-/* A function whose name is the op of its calls. */
+/* The op of the call is the name of the function. */
 static void g_named_call(struct grad_call *c)
 {
 	add_symbolic_gradient(c, &(struct mu_func){.name = c->node->op,
@@ -154,13 +155,13 @@ const struct op_grad grad_of_named_call = {"", g_named_call, GRAD_ANY};
 
 static void g_call(struct grad_call *c)
 {
-	const struct mu_attr *named = mu_node_attr(c->node, "f");
+	const struct mu_attr *func = mu_node_attr(c->node, "f");
 	const struct mu_fn *f, *g;
 	struct mu_out *in;
 	unsigned n;
 
-	if (named && named->kind == MU_ATTR_FUNC && !fn_find(c->b, named->func->name)) {
-		add_symbolic_gradient(c, named->func);
+	if (func && func->kind == MU_ATTR_FUNC && !fn_find(c->b, func->func->name)) {
+		add_symbolic_gradient(c, func->func);
 		return;
 	}
 	f = fn_of(c->b, c->node, "f", 0);
@@ -175,18 +176,18 @@ static void g_call(struct grad_call *c)
 
 static void g_if(struct grad_call *c)
 {
-	const struct mu_fn *then = fn_of(c->b, c->node, "then_branch", 0);
-	const struct mu_fn *otherwise = fn_of(c->b, c->node, "else_branch", 0), *g[2];
+	const struct mu_fn *then_fn = fn_of(c->b, c->node, "then_branch", 0);
+	const struct mu_fn *else_fn = fn_of(c->b, c->node, "else_branch", 0), *g[2];
 	struct mu_out *in;
 	unsigned n;
 
-	if (!then || !otherwise)
+	if (!then_fn || !else_fn)
 		return;
-	in = inputs_and_gradients(c, then, 1, &n);
-	g[0] = gradient_of(c, then, in, n);
-	g[1] = gradient_of(c, otherwise, in, n);
+	in = inputs_and_gradients(c, then_fn, 1, &n);
+	g[0] = gradient_of(c, then_fn, in, n);
+	g[1] = gradient_of(c, else_fn, in, n);
 	if (g[0] && g[1])
-		set_input_gradients(c, then, 1, mu_if(c->b, grad_in(c, 0), g[0], g[1], in, n));
+		set_input_gradients(c, then_fn, 1, mu_if(c->b, grad_in(c, 0), g[0], g[1], in, n));
 	free(in);
 }
 
@@ -212,7 +213,8 @@ static void g_case(struct grad_call *c)
 /* ---- loops ----
  *
  * Variables of the recording loop:  iterations, x…, a list for each recorded x
- * Variables of the reverse loop:    iterations left, a list for each recorded x, the other x…, dx…
+ * Variables of the reverse loop:    remaining iterations, a list for each recorded x, all other x…,
+ *                                   dx…
  */
 struct loop {
 	const struct mu_fn *cond, *body;
@@ -267,13 +269,13 @@ static void reverse_body(struct mu_builder *b, void *loop, const struct mu_out *
 {
 	const struct loop *l = loop;
 	struct mu_out *x = MU_NEW_ARRAY(struct mu_out, l->n + 1);
-	unsigned list = 1, same = 1 + l->n_recorded, dy = 1 + l->n;
+	unsigned list = 1, unchanged = 1 + l->n_recorded, dy = 1 + l->n;
 
 	out[0] = mu_sub(b, in[0], grad_int(b, 1));
 	for (unsigned i = 0; i < l->n; i++) {
 		if (!is_recorded(l, i)) {
-			x[i] = out[same] = in[same];
-			same++;
+			x[i] = out[unchanged] = in[unchanged];
+			unchanged++;
 			continue;
 		}
 		out[list] = mu_op(b, "TensorListPopBack", MU_IN(in[list], any_shape(b)),
@@ -285,12 +287,12 @@ static void reverse_body(struct mu_builder *b, void *loop, const struct mu_out *
 	free(x);
 }
 
-/* Adds the recording loop. in[i] becomes the initial value of variable i of the reverse loop. */
+/* Adds the recording loop. Sets in[i] to the initial value of variable i of the reverse loop. */
 static void add_recording_loop(struct grad_call *c, const struct loop *l, struct mu_out *in)
 {
 	struct mu_builder *b = c->b;
 	unsigned n = 1 + l->n + l->n_recorded, k = 0;
-	struct mu_out *vars = MU_NEW_ARRAY(struct mu_out, n), n_recorded;
+	struct mu_out *vars = MU_NEW_ARRAY(struct mu_out, n), recording_loop;
 	const struct mu_fn *cond, *body;
 
 	vars[k++] = grad_int(b, 0);
@@ -303,10 +305,10 @@ static void add_recording_loop(struct grad_call *c, const struct loop *l, struct
 				  MU_ATTRS(MU_A_TYPE("element_dtype", variable_type(l, i))));
 	cond = mu_function_new(b, "record_cond", record_cond, (void *)l, vars, n, 1);
 	body = mu_function_new(b, "record_body", record_body, (void *)l, vars, n, n);
-	n_recorded = mu_while(b, cond, body, vars, n);
-	in[0] = n_recorded;
+	recording_loop = mu_while(b, cond, body, vars, n);
+	in[0] = recording_loop;
 	for (unsigned i = 0; i < l->n_recorded; i++)
-		in[1 + i] = mu_port(n_recorded, (int)(1 + l->n + i));
+		in[1 + i] = mu_port(recording_loop, (int)(1 + l->n + i));
 	k = 1 + l->n_recorded;
 	for (unsigned i = 0; i < l->n; i++)
 		if (!is_recorded(l, i))
@@ -322,7 +324,7 @@ static void g_while(struct grad_call *c)
 			 .n = c->node->n_inputs,
 			 .gradients = c->gradients};
 	const struct mu_fn *cond, *body;
-	struct mu_out *in, back;
+	struct mu_out *in, reverse_loop;
 	unsigned n;
 
 	if (!l.cond || !l.body || !can_run_again(c, l.cond) || !can_run_again(c, l.body))
@@ -337,11 +339,11 @@ static void g_while(struct grad_call *c)
 			in[n++] = c->gy[i].node ? c->gy[i] : grad_zeros(b, grad_out(c, (int)i));
 	cond = mu_function_new(b, "reverse_cond", reverse_cond, &l, in, n, 1);
 	body = mu_function_new(b, "reverse_body", reverse_body, &l, in, n, n);
-	back = mu_while(b, cond, body, in, n);
+	reverse_loop = mu_while(b, cond, body, in, n);
 	n = 1 + l.n;
-	for (unsigned i = 0; i < l.n && back.node; i++)
+	for (unsigned i = 0; i < l.n && reverse_loop.node; i++)
 		if (arg_has_gradient(l.body, i))
-			c->gx[i] = mu_port(back, (int)n++);
+			c->gx[i] = mu_port(reverse_loop, (int)n++);
 	free(in);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reverse-mode differentiation.
  *
- * A node refers only to nodes that exist already, so ids are a topological order. One pass from the
- * id of the loss downward sees each node after all its consumers. Only nodes on a path from the xs
- * to the loss are differentiated.
+ * The inputs of a node have smaller ids, so ids are a topological order. One pass from the id of
+ * the loss downward visits each node after all its consumers. Only nodes on a path from the xs to
+ * the loss are differentiated.
  */
 #include "lib/grad/op_grads.h"
 #include "muster/grad.h"
@@ -19,26 +19,26 @@ struct backward_pass {
 	struct partial_sum **partials; /* by node id: one entry for each output */
 };
 
-static void add_partial(struct backward_pass *pass, struct mu_out at, struct mu_out g)
+static void add_partial(struct backward_pass *pass, struct mu_out out, struct mu_out g)
 {
-	unsigned id = at.node->id, n_out = pass->b->info[id].n_out;
+	unsigned id = out.node->id, n_out = pass->b->info[id].n_out;
 	struct partial_sum *p;
 
 	if (!pass->partials[id])
 		pass->partials[id] = MU_NEW_ARRAY(struct partial_sum, n_out);
-	p = &pass->partials[id][at.port];
+	p = &pass->partials[id][out.port];
 	p->g = mu_xrealloc(p->g, (p->n + 1) * sizeof(*p->g));
 	p->g[p->n++] = g;
 }
 
-/* The sum of the partial gradients of an output. */
-static struct mu_out sum_partials(struct backward_pass *pass, struct mu_out at)
+/* Returns the sum of the partial gradients of an output. */
+static struct mu_out sum_partials(struct backward_pass *pass, struct mu_out out)
 {
-	struct partial_sum *p = pass->partials[at.node->id];
+	struct partial_sum *p = pass->partials[out.node->id];
 
-	if (!p || !p[at.port].n)
+	if (!p || !p[out.port].n)
 		return MU_NO_OUT;
-	p += at.port;
+	p += out.port;
 	if (p->n > 1) {
 		p->g[0] = mu_op_add(pass->b,
 				    &(struct mu_op_args){.op = "AddN", .in = p->g, .n_in = p->n});
@@ -73,18 +73,18 @@ static bool is_on_path(const struct backward_pass *pass, const struct mu_node *n
 static bool prepare_output_gradients(struct backward_pass *pass, const struct op_grad *og,
 				     struct mu_node *n, struct mu_out *gy, unsigned n_out)
 {
-	bool any = false;
+	bool has_gradient = false;
 
 	if (!og->fn || !n_out)
 		return false;
 	for (unsigned i = 0; i < n_out; i++)
-		any = any || gy[i].node;
+		has_gradient = has_gradient || gy[i].node;
 	if (og->needs == GRAD_FIRST)
 		return gy[0].node != NULL;
-	for (unsigned i = 0; i < n_out && any && og->needs == GRAD_ALL; i++)
+	for (unsigned i = 0; i < n_out && has_gradient && og->needs == GRAD_ALL; i++)
 		if (!gy[i].node)
 			gy[i] = grad_zeros(pass->b, (struct mu_out){n, (int)i});
-	return any;
+	return has_gradient;
 }
 
 /* Advice in the message about an op without a gradient. */
@@ -95,7 +95,7 @@ static const char *advice_for(const struct mu_node *n)
 	return "remove it from the loss or put a StopGradient before it";
 }
 
-/* Differentiates one node: computes the gradients of its inputs from those of its outputs. */
+/* Computes the gradients of the inputs of a node from the gradients of its outputs. */
 static void differentiate_node(struct backward_pass *pass, struct mu_node *n)
 {
 	const struct op_grad *og = mu_op_find(n->op) ? op_grad_find(n->op) : &grad_of_named_call;
@@ -111,7 +111,7 @@ static void differentiate_node(struct backward_pass *pass, struct mu_node *n)
 		mu_builder_fail(pass->b, MU_UNIMPLEMENTED, "op %s (node '%s') has no gradient; %s",
 				n->op, n->name, advice_for(n));
 	} else if (prepare_output_gradients(pass, og, n, gy, n_out)) {
-		if (grad_takes_complex(&c))
+		if (grad_supports_complex(&c))
 			og->fn(&c);
 		else
 			grad_unsupported(&c, "of complex numbers");
@@ -176,10 +176,10 @@ void mu_gradients(struct mu_builder *b, struct mu_out loss, const struct mu_out 
 		grads[i] = MU_NO_OUT;
 	if (builder_failed(b) || !loss.node || loss.port == MU_CONTROL)
 		return;
-	bool bad = builder_check_out(b, loss, &b->err) != 0;
-	for (unsigned i = 0; i < n && !bad; i++)
-		bad = xs[i].node && builder_check_out(b, xs[i], &b->err) != 0;
-	if (bad) {
+	bool failed = builder_check_out(b, loss, &b->err) != 0;
+	for (unsigned i = 0; i < n && !failed; i++)
+		failed = xs[i].node && builder_check_out(b, xs[i], &b->err) != 0;
+	if (failed) {
 		mu_wrap(&b->err, "mu_gradients");
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers of gradient functions. Broadcasting is undone only here: with static shapes if they are
- * known, else at run time. */
+/* Helpers of gradient functions. Only these helpers sum gradients to the shape before a broadcast:
+ * with static shapes if they are known, else at run time. */
 #include "lib/grad/op_grads.h"
 #include "lib/ops/op_def.h"
 
@@ -61,9 +61,9 @@ struct mu_out grad_slice(struct mu_builder *b, struct mu_out v, int from, int to
 		     MU_ATTRS(MU_A_INT("end_mask", to == 0)));
 }
 
-struct mu_out grad_like(struct mu_builder *b, struct mu_out x, struct mu_out as)
+struct mu_out grad_like(struct mu_builder *b, struct mu_out x, struct mu_out like)
 {
-	return mu_reshape(b, x, grad_shape(b, as));
+	return mu_reshape(b, x, grad_shape(b, like));
 }
 
 struct mu_out grad_where(struct mu_builder *b, struct mu_out cond, struct mu_out x)
@@ -90,7 +90,7 @@ void grad_unbroadcast(struct grad_call *c, unsigned i, struct mu_out gi, unsigne
 		      struct mu_out gj)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out x = grad_in(c, i), y = grad_in(c, j), sx, sy, over;
+	struct mu_out x = grad_in(c, i), y = grad_in(c, j), sx, sy, axes;
 
 	if (builder_failed(b))
 		return;
@@ -100,17 +100,17 @@ void grad_unbroadcast(struct grad_call *c, unsigned i, struct mu_out gi, unsigne
 		return;
 	sx = grad_shape(b, x);
 	sy = grad_shape(b, y);
-	over = mu_op(b, "BroadcastGradientArgs", MU_IN(sx, sy));
-	c->gx[i] = mu_reshape(b, mu_op(b, "Sum", MU_IN(gi, over)), sx);
-	c->gx[j] = mu_reshape(b, mu_op(b, "Sum", MU_IN(gj, mu_port(over, 1))), sy);
+	axes = mu_op(b, "BroadcastGradientArgs", MU_IN(sx, sy));
+	c->gx[i] = mu_reshape(b, mu_op(b, "Sum", MU_IN(gi, axes)), sx);
+	c->gx[j] = mu_reshape(b, mu_op(b, "Sum", MU_IN(gj, mu_port(axes, 1))), sy);
 }
 
 struct mu_out grad_sum_to(struct mu_builder *b, struct mu_out g, struct mu_out x)
 {
 	struct mu_out sx = grad_shape(b, x);
-	struct mu_out over = mu_op(b, "BroadcastGradientArgs", MU_IN(sx, grad_shape(b, g)));
+	struct mu_out axes = mu_op(b, "BroadcastGradientArgs", MU_IN(sx, grad_shape(b, g)));
 
-	return mu_reshape(b, mu_op(b, "Sum", MU_IN(g, over)), sx);
+	return mu_reshape(b, mu_op(b, "Sum", MU_IN(g, axes)), sx);
 }
 
 struct mu_out grad_matrix_product(struct mu_builder *b, struct mu_out x, bool tx, struct mu_out y,
@@ -126,8 +126,8 @@ struct mu_out grad_op(struct grad_call *c, const char *op, const struct mu_out *
 	struct mu_node_attr attrs[16];
 	unsigned k = 0;
 
-	/* Type attributes are derived from the inputs, whose types may differ from those of the
-	 * node. */
+	/* Type attributes are derived from the inputs, because their types may differ from the
+	 * types of the node. */
 	for (unsigned i = 0; def && i < c->node->n_attrs && k < MU_COUNT(attrs); i++)
 		if (mu_op_attr(def, c->node->attrs[i].name) &&
 		    c->node->attrs[i].value.kind != MU_ATTR_TYPE)
@@ -144,8 +144,8 @@ bool grad_attr_bool(const struct grad_call *c, const char *name)
 	return v;
 }
 
-void grad_unsupported(struct grad_call *c, const char *what)
+void grad_unsupported(struct grad_call *c, const char *reason)
 {
 	mu_builder_fail(c->b, MU_UNIMPLEMENTED, "op %s (node '%s') has no gradient %s", c->node->op,
-			c->node->name, what);
+			c->node->name, reason);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of ops that gather and scatter by index.
  *
- * The gradient of a row that was gathered several times is the sum: UnsortedSegmentSum over the
- * rows of the source. The gradient has the size of the source. If the source is a variable, the
- * optimizers recognise this op and update only the rows (client/optim/rows.c).
+ * UnsortedSegmentSum over the rows of the source sums the gradients of a row that was gathered
+ * several times. The gradient has the size of the source. If the source is a variable, the
+ * optimizers recognise this op and update only the gathered rows (client/optim/rows.c).
  */
 #include "lib/grad/op_grads.h"
 
@@ -31,7 +31,7 @@ GRAD_UNARY(g_gather_nd, mu_op(b, "ScatterNd",
 				    mu_cast(b, grad_shape(b, x),
 					    mu_dtype_base(mu_out_dtype(b, grad_in(c, 1)))))))
 
-/* Appends from … to-1 to a permutation. */
+/* Appends the numbers [from, to) to a permutation. */
 static void append_range(int32_t *perm, int *n, int from, int to)
 {
 	while (from < to)
@@ -51,36 +51,36 @@ static struct mu_out sum_batches(struct grad_call *c, struct mu_out g, struct mu
 	struct mu_builder *b = c->b;
 	struct mu_out batches = vector_product(b, grad_slice(b, shape, 0, batch));
 	struct mu_out n = vector_product(b, grad_slice(b, shape, batch, batch + 1));
-	struct mu_out numbers = mu_op(b, "Range", MU_IN(grad_int(b, 0), batches, grad_int(b, 1)));
+	struct mu_out batch_ids = mu_op(b, "Range", MU_IN(grad_int(b, 0), batches, grad_int(b, 1)));
 	struct mu_out columns =
-	    mu_op(b, "ExpandDims", MU_IN(mu_mul(b, numbers, n), grad_int(b, 1)));
+	    mu_op(b, "ExpandDims", MU_IN(mu_mul(b, batch_ids, n), grad_int(b, 1)));
 	struct mu_out indices = mu_cast(b, grad_in(c, 1), MU_INT32);
-	/* Both sizes are given: Reshape derives none for a tensor without elements. */
+	/* No size is -1, because Reshape cannot infer it for a tensor without elements. */
 	struct mu_out per_batch =
 	    vector_product(b, grad_slice(b, grad_shape(b, indices), batch, 0));
 	struct mu_out table = mu_reshape(b, indices, mu_op(b, "Pack", MU_IN(batches, per_batch)));
-	struct mu_out at = grad_flat(b, mu_add(b, table, columns));
-	struct mu_out inner_shape =
-	    mu_op(b, "ConcatV2",
-		  MU_IN(grad_shape(b, at), grad_slice(b, shape, batch + 1, 0), grad_int(b, 0)));
+	struct mu_out row_ids = grad_flat(b, mu_add(b, table, columns));
+	struct mu_out inner_shape = mu_op(
+	    b, "ConcatV2",
+	    MU_IN(grad_shape(b, row_ids), grad_slice(b, shape, batch + 1, 0), grad_int(b, 0)));
 
-	return mu_reshape(b, sum_rows(b, mu_reshape(b, g, inner_shape), at, mu_mul(b, batches, n)),
-			  shape);
+	return mu_reshape(
+	    b, sum_rows(b, mu_reshape(b, g, inner_shape), row_ids, mu_mul(b, batches, n)), shape);
 }
 
-/* Gather along an axis behind the batch dimensions. The index dimensions move to the front, the
- * rows are summed, and the axis moves back. */
+/* Gather along an axis after the batch dimensions. Moves the index dimensions to the front, sums
+ * the rows, and moves the axis back. */
 static void gather_inner(struct grad_call *c, int axis, int batch, int rank, int rank_i)
 {
 	struct mu_builder *b = c->b;
 	int32_t perm[2 * MU_MAX_RANK];
-	int n = 0, more = rank_i - batch;
+	int n = 0, index_rank = rank_i - batch;
 	struct mu_out g, shape, sums;
 
 	append_range(perm, &n, 0, batch);
-	append_range(perm, &n, axis, axis + more);
+	append_range(perm, &n, axis, axis + index_rank);
 	append_range(perm, &n, batch, axis);
-	append_range(perm, &n, axis + more, more + rank - 1);
+	append_range(perm, &n, axis + index_rank, index_rank + rank - 1);
 	g = mu_op(b, "Transpose", MU_IN(c->gy[0], mu_const_ints(b, perm, (unsigned)n)));
 	n = 0;
 	append_range(perm, &n, 0, batch);
@@ -158,15 +158,15 @@ static void g_scatter_sub(struct grad_call *c)
 static void g_scatter_extreme(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out x = grad_in(c, 0), at = grad_in(c, 1), updates = grad_in(c, 2);
-	struct mu_out y = grad_out(c, 0), there = mu_op(b, "GatherNd", MU_IN(y, at));
+	struct mu_out x = grad_in(c, 0), indices = grad_in(c, 1), updates = grad_in(c, 2);
+	struct mu_out y = grad_out(c, 0), y_at_indices = mu_op(b, "GatherNd", MU_IN(y, indices));
 	struct mu_out unchanged = grad_indicator(b, mu_equal(b, x, y), x);
-	struct mu_out from_updates = grad_indicator(b, mu_equal(b, updates, there), x);
-	struct mu_out share =
-	    mu_div(b, c->gy[0], mu_op(b, "TensorScatterAdd", MU_IN(unchanged, at, from_updates)));
+	struct mu_out from_updates = grad_indicator(b, mu_equal(b, updates, y_at_indices), x);
+	struct mu_out share = mu_div(
+	    b, c->gy[0], mu_op(b, "TensorScatterAdd", MU_IN(unchanged, indices, from_updates)));
 
 	c->gx[0] = mu_mul(b, unchanged, share);
-	c->gx[2] = mu_mul(b, from_updates, mu_op(b, "GatherNd", MU_IN(share, at)));
+	c->gx[2] = mu_mul(b, from_updates, mu_op(b, "GatherNd", MU_IN(share, indices)));
 }
 
 /* Inputs: (indices, updates, shape). */
@@ -180,12 +180,13 @@ static void g_scatter_nd(struct grad_call *c)
 static void g_sparse_to_dense(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out g = c->gy[0], at = grad_in(c, 0), values;
+	struct mu_out g = c->gy[0], indices = grad_in(c, 0), values;
 
-	if (mu_out_shape(b, at)->rank != 2)
-		at = mu_reshape(
-		    b, at, mu_op(b, "Pack", MU_IN(grad_int(b, -1), mu_op(b, "Rank", MU_IN(g)))));
-	values = mu_op(b, "GatherNd", MU_IN(g, at));
+	if (mu_out_shape(b, indices)->rank != 2)
+		indices = mu_reshape(
+		    b, indices,
+		    mu_op(b, "Pack", MU_IN(grad_int(b, -1), mu_op(b, "Rank", MU_IN(g)))));
+	values = mu_op(b, "GatherNd", MU_IN(g, indices));
 	c->gx[2] = grad_sum_to(b, values, grad_in(c, 2));
 	c->gx[3] = mu_sub(b, mu_sum(b, grad_flat(b, g), NULL, 0),
 			  mu_sum(b, grad_flat(b, values), NULL, 0));
@@ -210,13 +211,14 @@ static void g_nth_element(struct grad_call *c)
 	struct mu_out x = grad_in(c, 0), last = grad_int(b, -1);
 	struct mu_out y = mu_op(b, "ExpandDims", MU_IN(grad_out(c, 0), last));
 	struct mu_out g = mu_op(b, "ExpandDims", MU_IN(c->gy[0], last));
-	struct mu_out on = grad_indicator(b, mu_op(b, "Equal", MU_IN(x, y)), x);
-	struct mu_out n = mu_op(b, "Sum", MU_IN(on, last), MU_ATTRS(MU_A_BOOL("keep_dims", true)));
+	struct mu_out is_equal = grad_indicator(b, mu_op(b, "Equal", MU_IN(x, y)), x);
+	struct mu_out n =
+	    mu_op(b, "Sum", MU_IN(is_equal, last), MU_ATTRS(MU_A_BOOL("keep_dims", true)));
 
-	c->gx[0] = mu_mul(b, mu_div(b, on, n), g);
+	c->gx[0] = mu_mul(b, mu_div(b, is_equal, n), g);
 }
 
-/* Row r has k values of n elements: value j came from element r n + index. */
+/* A row has k of n elements. The value with `index` in row r is element r n + index of x. */
 static void g_top_k(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -237,22 +239,22 @@ static void g_top_k(struct grad_call *c)
 	struct mu_out rows =
 	    mu_op(b, "ExpandDims",
 		  MU_IN(mu_op(b, "Range", MU_IN(grad_int(b, 0), size, width)), grad_int(b, 1)));
-	struct mu_out at = grad_flat(b, mu_add(b, table, rows));
+	struct mu_out element_ids = grad_flat(b, mu_add(b, table, rows));
 
-	c->gx[0] = grad_like(b, sum_rows(b, grad_flat(b, c->gy[0]), at, size), x);
+	c->gx[0] = grad_like(b, sum_rows(b, grad_flat(b, c->gy[0]), element_ids, size), x);
 }
 
-/* Inputs: (data, partitions). The numbers 0, 1, 2, … are partitioned alike and become the indices
- * of a DynamicStitch. */
+/* Inputs: (data, partitions). The same partition of the numbers 0, 1, 2, … provides the indices of
+ * a DynamicStitch. */
 static void g_partition(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out data = grad_in(c, 0), partitions = grad_in(c, 1), pieces;
-	struct mu_out numbers =
+	struct mu_out element_ids =
 	    mu_op(b, "Range", MU_IN(grad_int(b, 0), grad_size(b, partitions), grad_int(b, 1)));
 	struct mu_out *in = MU_NEW_ARRAY(struct mu_out, 2 * c->n_gy + 1);
 
-	pieces = GRAD_OP(c, "DynamicPartition", grad_like(b, numbers, partitions), partitions);
+	pieces = GRAD_OP(c, "DynamicPartition", grad_like(b, element_ids, partitions), partitions);
 	for (unsigned i = 0; i < c->n_gy; i++) {
 		in[i] = mu_port(pieces, (int)i);
 		in[c->n_gy + i] = c->gy[i];

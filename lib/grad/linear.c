@@ -2,12 +2,12 @@
 /* Gradients of decompositions, determinants and solvers of (batches of) matrices. */
 #include "lib/grad/op_grads.h"
 
-static struct mu_out on_diagonal(struct mu_builder *b, struct mu_out x)
+static struct mu_out diagonal_matrix(struct mu_builder *b, struct mu_out x)
 {
 	return mu_op(b, "MatrixDiag", MU_IN(x));
 }
 
-/* The lower triangle, with half the diagonal. */
+/* Returns the lower triangle, with half the diagonal. */
 static struct mu_out half_lower(struct mu_builder *b, struct mu_out x)
 {
 	struct mu_out half = grad_scale(b, mu_op(b, "MatrixDiagPart", MU_IN(x)), 0.5);
@@ -16,8 +16,8 @@ static struct mu_out half_lower(struct mu_builder *b, struct mu_out x)
 	return mu_op(b, "MatrixSetDiag", MU_IN(low, half));
 }
 
-/* Reshapes one number for each matrix so that it broadcasts over the matrix. */
-static struct mu_out over_matrix(struct mu_builder *b, struct mu_out x)
+/* Reshapes x, which has one number for each matrix, so that it broadcasts over the matrices. */
+static struct mu_out broadcast_to_matrix(struct mu_builder *b, struct mu_out x)
 {
 	struct mu_out last = grad_int(b, -1);
 
@@ -34,35 +34,35 @@ static void g_cholesky(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out l = grad_out(c, 0), diagonal = mu_op(b, "MatrixDiagPart", MU_IN(l));
-	struct mu_out one = on_diagonal(b, mu_op(b, "OnesLike", MU_IN(diagonal)));
-	struct mu_out back = mu_op(b, "MatrixTriangularSolve", MU_IN(l, one));
+	struct mu_out one = diagonal_matrix(b, mu_op(b, "OnesLike", MU_IN(diagonal)));
+	struct mu_out inverse_l = mu_op(b, "MatrixTriangularSolve", MU_IN(l, one));
 	struct mu_out p = half_lower(b, grad_matrix_product(b, l, true, c->gy[0], false));
-	struct mu_out s = grad_matrix_product(b, back, true,
-					      grad_matrix_product(b, p, false, back, false), false);
-	struct mu_out turned =
-	    grad_matrix_product(b, back, true, grad_matrix_product(b, p, true, back, false), false);
+	struct mu_out s = grad_matrix_product(
+	    b, inverse_l, true, grad_matrix_product(b, p, false, inverse_l, false), false);
+	struct mu_out transposed_s = grad_matrix_product(
+	    b, inverse_l, true, grad_matrix_product(b, p, true, inverse_l, false), false);
 
-	c->gx[0] = grad_scale(b, mu_add(b, s, turned), 0.5);
+	c->gx[0] = grad_scale(b, mu_add(b, s, transposed_s), 0.5);
 }
 
 static void g_inverse(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out y = grad_out(c, 0), g = c->gy[0], all;
+	struct mu_out y = grad_out(c, 0), g = c->gy[0], product;
 
 	if (grad_attr_bool(c, "adjoint"))
-		all = grad_matrix_product(b, y, false, grad_matrix_product(b, g, true, y, false),
-					  false);
+		product = grad_matrix_product(b, y, false,
+					      grad_matrix_product(b, g, true, y, false), false);
 	else
-		all = grad_matrix_product(b, y, true, grad_matrix_product(b, g, false, y, true),
-					  false);
-	c->gx[0] = mu_neg(b, all);
+		product = grad_matrix_product(b, y, true, grad_matrix_product(b, g, false, y, true),
+					      false);
+	c->gx[0] = mu_neg(b, product);
 }
 
 static void g_determinant(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out scale = over_matrix(b, mu_mul(b, c->gy[0], grad_out(c, 0)));
+	struct mu_out scale = broadcast_to_matrix(b, mu_mul(b, c->gy[0], grad_out(c, 0)));
 
 	c->gx[0] = mu_mul(b, scale, inverse(b, grad_in(c, 0), true));
 }
@@ -73,7 +73,8 @@ static void g_log_determinant(struct grad_call *c)
 	struct mu_builder *b = c->b;
 
 	if (c->gy[1].node)
-		c->gx[0] = mu_mul(b, over_matrix(b, c->gy[1]), inverse(b, grad_in(c, 0), true));
+		c->gx[0] =
+		    mu_mul(b, broadcast_to_matrix(b, c->gy[1]), inverse(b, grad_in(c, 0), true));
 }
 
 static void g_solve(struct grad_call *c)
@@ -89,7 +90,7 @@ static void g_solve(struct grad_call *c)
 	c->gx[0] = mu_neg(b, da);
 }
 
-/* 1 / (e[j] - e[i]), 0 where they are equal */
+/* 1 / (e[j] - e[i]); 0 if they are equal */
 static struct mu_out inverse_differences(struct mu_builder *b, struct mu_out e)
 {
 	struct mu_out rows = mu_op(b, "ExpandDims", MU_IN(e, grad_int(b, -2)));
@@ -98,7 +99,7 @@ static struct mu_out inverse_differences(struct mu_builder *b, struct mu_out e)
 	return grad_div_no_nan(b, grad_number(b, e, 1), mu_sub(b, rows, columns));
 }
 
-/* Only the lower triangle is read, so it gets the gradient of both triangles. */
+/* The op reads only the lower triangle, which therefore has the gradients of both triangles. */
 static void g_self_adjoint(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -109,7 +110,7 @@ static void g_self_adjoint(struct grad_call *c)
 				  MU_ATTRS(MU_A_BOOL("compute_v", true))),
 			    1);
 	if (c->gy[0].node)
-		middle = on_diagonal(b, c->gy[0]);
+		middle = diagonal_matrix(b, c->gy[0]);
 	if (c->gy[1].node) {
 		vectors = mu_mul(b, inverse_differences(b, e),
 				 grad_matrix_product(b, v, true, c->gy[1], false));

@@ -21,20 +21,20 @@ static struct mu_out erf_derivative(struct mu_builder *b, struct mu_out x)
 	return grad_scale(b, mu_exp(b, mu_neg(b, mu_square(b, x))), M_2_SQRTPI);
 }
 
-/* 1 where x is not 0 */
+/* 1 if x is not 0, else 0 */
 static struct mu_out nonzero(struct mu_builder *b, struct mu_out x)
 {
 	return grad_indicator(b, op2(b, "NotEqual", x, grad_zeros(b, x)), x);
 }
 
-/* The quotient (x - y) / z of a modulo op, an integer except for rounding. */
+/* Returns the quotient (x - y) / z of a modulo op, an integer. */
 static struct mu_out quotient(struct mu_builder *b, struct mu_out x, struct mu_out z,
 			      struct mu_out y)
 {
 	return grad_unary(b, "Rint", mu_div(b, mu_sub(b, x, y), z));
 }
 
-/* log x where x is above 0, 0 elsewhere */
+/* log x if x > 0, else 0 */
 static struct mu_out log_or_zero(struct mu_builder *b, struct mu_out x)
 {
 	struct mu_out above = op2(b, "Greater", x, grad_zeros(b, x));
@@ -93,42 +93,43 @@ GRAD_BINARY(g_xlogy, mu_mul(b, g, op2(b, "Xlogy", nonzero(b, x), z)),
 GRAD_BINARY(g_xlog1py, mu_mul(b, g, op2(b, "Xlog1py", nonzero(b, x), z)),
 	    mu_mul(b, g, op2(b, "Xdivy", x, grad_add_number(b, z, 1))))
 
-/* The first input gets the gradient where `compare` is true, the second elsewhere, also for NaN. */
-static void first_or_second(struct grad_call *c, const char *compare)
+/* Routes the gradient to the first input where `compare` is true, else to the second, also for NaN.
+ */
+static void route_gradient(struct grad_call *c, const char *compare)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out first = op2(b, compare, grad_in(c, 0), grad_in(c, 1)), g = c->gy[0];
-	struct mu_out none = grad_zeros(b, g);
+	struct mu_out cond = op2(b, compare, grad_in(c, 0), grad_in(c, 1)), g = c->gy[0];
+	struct mu_out zeros = grad_zeros(b, g);
 
-	grad_unbroadcast(c, 0, mu_op(b, "Select", MU_IN(first, g, none)), 1,
-			 mu_op(b, "Select", MU_IN(first, none, g)));
+	grad_unbroadcast(c, 0, mu_op(b, "Select", MU_IN(cond, g, zeros)), 1,
+			 mu_op(b, "Select", MU_IN(cond, zeros, g)));
 }
 
 static void g_maximum(struct grad_call *c)
 {
-	first_or_second(c, "GreaterEqual");
+	route_gradient(c, "GreaterEqual");
 }
 
 static void g_minimum(struct grad_call *c)
 {
-	first_or_second(c, "LessEqual");
+	route_gradient(c, "LessEqual");
 }
 
 /* The gradient is checked too. */
 static void g_check_numerics(struct grad_call *c)
 {
 	const struct mu_attr *message = mu_node_attr(c->node, "message");
-	struct mu_span of = message ? message->s : (struct mu_span){"", 0};
+	struct mu_span prefix = message ? message->s : (struct mu_span){"", 0};
 	MU_AUTO_BUF text = {0};
 
 	mu_buf_printf(&text,
 		      "Not a number (NaN) or infinity (Inf) values detected in gradient. %.*s",
-		      (int)of.len, of.data);
+		      (int)prefix.len, prefix.data);
 	c->gx[0] =
 	    mu_op(c->b, c->node->op, MU_IN(c->gy[0]), MU_ATTRS(MU_A_STR("message", text.data)));
 }
 
-/* Inputs: (x, min, max). A bound gets the gradient of the elements that it replaced. */
+/* Inputs: (x, min, max). The gradient of a bound is the sum over the elements that it replaced. */
 static void g_clip(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -183,18 +184,18 @@ static void g_add_n(struct grad_call *c)
 
 static void g_select(struct grad_call *c)
 {
-	struct mu_out cond = grad_in(c, 0), g = c->gy[0], none = grad_zeros(c->b, g);
+	struct mu_out cond = grad_in(c, 0), g = c->gy[0], zeros = grad_zeros(c->b, g);
 
-	c->gx[1] = mu_op(c->b, "Select", MU_IN(cond, g, none));
-	c->gx[2] = mu_op(c->b, "Select", MU_IN(cond, none, g));
+	c->gx[1] = mu_op(c->b, "Select", MU_IN(cond, g, zeros));
+	c->gx[2] = mu_op(c->b, "Select", MU_IN(cond, zeros, g));
 }
 
 static void g_select_v2(struct grad_call *c)
 {
-	struct mu_out cond = grad_in(c, 0), g = c->gy[0], none = grad_zeros(c->b, g);
+	struct mu_out cond = grad_in(c, 0), g = c->gy[0], zeros = grad_zeros(c->b, g);
 
-	c->gx[1] = grad_sum_to(c->b, mu_op(c->b, "SelectV2", MU_IN(cond, g, none)), grad_in(c, 1));
-	c->gx[2] = grad_sum_to(c->b, mu_op(c->b, "SelectV2", MU_IN(cond, none, g)), grad_in(c, 2));
+	c->gx[1] = grad_sum_to(c->b, mu_op(c->b, "SelectV2", MU_IN(cond, g, zeros)), grad_in(c, 1));
+	c->gx[2] = grad_sum_to(c->b, mu_op(c->b, "SelectV2", MU_IN(cond, zeros, g)), grad_in(c, 2));
 }
 
 const struct op_grad grads_of_math[] = {

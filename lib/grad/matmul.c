@@ -11,7 +11,7 @@ static struct mu_out matrix_product(struct mu_builder *b, const char *op, struct
 			   MU_ATTRS(MU_A_BOOL("adj_x", tx), MU_A_BOOL("adj_y", ty)));
 }
 
-/* The gradients of the product of x and y, which are the inputs, perhaps of another type. */
+/* Sets the gradients of the product of x and y, the inputs, possibly cast to another type. */
 static void grad_product(struct grad_call *c, const char *op, struct mu_out x, bool tx,
 			 struct mu_out y, bool ty)
 {
@@ -59,7 +59,7 @@ static void g_batch_matmul(struct grad_call *c)
 	grad_matmul(c, "BatchMatMul", grad_attr_bool(c, "adj_x"), grad_attr_bool(c, "adj_y"));
 }
 
-/* Only the batch dimensions may have been broadcast. */
+/* The op broadcasts only the batch dimensions. */
 static void g_batch_matmul_v2(struct grad_call *c)
 {
 	grad_matmul(c, "BatchMatMulV2", grad_attr_bool(c, "adj_x"), grad_attr_bool(c, "adj_y"));

@@ -4,7 +4,7 @@
 #include "lib/grad/op_grads.h"
 #include "lib/ops/equation.h"
 
-/* The lower or upper triangle, with the diagonal. */
+/* Returns the lower or upper triangle, with the diagonal. */
 static struct mu_out triangle(struct mu_builder *b, struct mu_out x, bool lower)
 {
 	return mu_op(b, "MatrixBandPart",
@@ -39,7 +39,7 @@ static struct mu_out solve_bands(struct mu_builder *b, struct mu_out a, struct m
 		     MU_ATTRS(MU_A_BOOL("lower", lower), MU_A_BOOL("adjoint", adjoint)));
 }
 
-/* Number of rows of the matrices of x. */
+/* Returns the number of rows of the matrices of x. */
 static struct mu_out rows_of(struct mu_builder *b, struct mu_out x)
 {
 	struct mu_out shape = grad_shape(b, x);
@@ -48,21 +48,20 @@ static struct mu_out rows_of(struct mu_builder *b, struct mu_out x)
 		     MU_IN(shape, mu_sub(b, grad_size(b, shape), grad_int(b, 2)), grad_int(b, 0)));
 }
 
-/* As g_triangular_solve, but a holds only the diagonals: takes the diagonals of the full gradient.
- */
+/* As g_triangular_solve, but `a` has only the diagonals, and so has its gradient. */
 static void g_banded_solve(struct grad_call *c)
 {
 	bool lower = grad_attr_bool(c, "lower"), adjoint = grad_attr_bool(c, "adjoint");
 	struct mu_builder *b = c->b;
 	struct mu_out a = grad_in(c, 0), x = grad_out(c, 0), gx, da;
-	struct mu_out none = grad_int(b, 0), most = mu_sub(b, rows_of(b, a), grad_int(b, 1));
+	struct mu_out zero = grad_int(b, 0), n_bands = mu_sub(b, rows_of(b, a), grad_int(b, 1));
 
 	gx = solve_bands(b, a, c->gy[0], lower, !adjoint);
 	da = adjoint ? grad_matrix_product(b, x, false, gx, true)
 		     : grad_matrix_product(b, gx, false, x, true);
-	struct mu_out which = lower ? mu_op(b, "Pack", MU_IN(mu_neg(b, most), none))
-				    : mu_op(b, "Pack", MU_IN(none, most));
-	da = mu_op(b, "MatrixDiagPartV3", MU_IN(da, which, grad_number(b, a, 0)),
+	struct mu_out k = lower ? mu_op(b, "Pack", MU_IN(mu_neg(b, n_bands), zero))
+				: mu_op(b, "Pack", MU_IN(zero, n_bands));
+	da = mu_op(b, "MatrixDiagPartV3", MU_IN(da, k, grad_number(b, a, 0)),
 		   MU_ATTRS(MU_A_STR("align", "LEFT_RIGHT")));
 	c->gx[0] = grad_sum_to(b, mu_neg(b, da), a);
 	c->gx[1] = grad_sum_to(b, gx, grad_in(c, 1));
@@ -90,8 +89,8 @@ static struct mu_out solve_transposed_r(const struct qr *w, struct mu_out y, str
 			  w->rank);
 }
 
-/* a = q r with no more columns than rows. The columns of q stay orthogonal and r stays upper
- * triangular, which determines dq and dr, and thereby da. */
+/* Returns da for a = q r with no more columns than rows. The constraints are that the columns of q
+ * stay orthogonal and that r stays upper triangular. */
 static struct mu_out qr_tall(const struct qr *w, struct mu_out q, struct mu_out r, struct mu_out dq,
 			     struct mu_out dr)
 {
@@ -100,14 +99,14 @@ static struct mu_out qr_tall(const struct qr *w, struct mu_out q, struct mu_out 
 	struct mu_out skew = mu_add(b, mu_sub(b, qdq, grad_matrix_product(b, dq, true, q, false)),
 				    mu_sub(b, grad_matrix_product(b, r, false, dr, true),
 					   grad_matrix_product(b, dr, false, r, true)));
-	struct mu_out within = mu_add(b, dr, solve_transposed_r(w, triangle(b, skew, true), r));
-	struct mu_out beside =
+	struct mu_out q_part = mu_add(b, dr, solve_transposed_r(w, triangle(b, skew, true), r));
+	struct mu_out orthogonal_part =
 	    solve_transposed_r(w, mu_sub(b, dq, grad_matrix_product(b, q, false, qdq, false)), r);
 
-	return mu_add(b, grad_matrix_product(b, q, false, within, false), beside);
+	return mu_add(b, grad_matrix_product(b, q, false, q_part, false), orthogonal_part);
 }
 
-/* Columns [from, from + n) of the last dimension; n -1: up to the end. */
+/* Returns columns [from, from + n) of the last dimension; n -1: up to the end. */
 static struct mu_out columns(const struct qr *w, struct mu_out x, int64_t from, int64_t n)
 {
 	int32_t begin[MU_MAX_RANK] = {0}, size[MU_MAX_RANK];
@@ -121,15 +120,17 @@ static struct mu_out columns(const struct qr *w, struct mu_out x, int64_t from, 
 			   mu_const_ints(w->b, size, (unsigned)w->rank)));
 }
 
-/* The columns of a beyond the square part depend on q alone: v = qᵀ a. */
+/* The columns of `a` after the square part determine only the last columns v of r: v = qᵀ a. */
 static struct mu_out qr_wide(const struct qr *w, struct grad_call *c, int64_t rows)
 {
 	struct mu_builder *b = w->b;
 	struct mu_out q = grad_out(c, 0), r = grad_out(c, 1), dq = c->gy[0], dr = c->gy[1];
-	struct mu_out dv = columns(w, dr, rows, -1), rest = columns(w, grad_in(c, 0), rows, -1);
-	struct mu_out square = qr_tall(w, q, columns(w, r, 0, rows),
-				       mu_add(b, dq, grad_matrix_product(b, rest, false, dv, true)),
-				       columns(w, dr, 0, rows));
+	struct mu_out dv = columns(w, dr, rows, -1),
+		      last_columns = columns(w, grad_in(c, 0), rows, -1);
+	struct mu_out square =
+	    qr_tall(w, q, columns(w, r, 0, rows),
+		    mu_add(b, dq, grad_matrix_product(b, last_columns, false, dv, true)),
+		    columns(w, dr, 0, rows));
 
 	return mu_op(b, "ConcatV2",
 		     MU_IN(square, grad_matrix_product(b, q, false, dv, false), grad_int(b, -1)));
@@ -165,20 +166,20 @@ static void write_term(struct mu_buf *b, const struct mu_term *t)
 	}
 }
 
-/* y NULL: x is the only input. */
-static struct mu_out einsum(struct mu_builder *b, struct mu_out x, const struct mu_term *of_x,
-			    const struct mu_out *y, const struct mu_term *of_y,
-			    const struct mu_term *out)
+/* Adds an Einsum of x and y. y NULL: x is the only input. */
+static struct mu_out einsum(struct mu_builder *b, struct mu_out x, const struct mu_term *x_term,
+			    const struct mu_out *y, const struct mu_term *y_term,
+			    const struct mu_term *out_term)
 {
 	MU_AUTO_BUF text = {0};
 
-	write_term(&text, of_x);
+	write_term(&text, x_term);
 	if (y) {
 		mu_buf_printf(&text, ",");
-		write_term(&text, of_y);
+		write_term(&text, y_term);
 	}
 	mu_buf_printf(&text, "->");
-	write_term(&text, out);
+	write_term(&text, out_term);
 	struct mu_node_attr equation = MU_A_STR("equation", text.data);
 	return mu_op_add(b, &(struct mu_op_args){.op = "Einsum",
 						 .in = (struct mu_out[]){x, y ? *y : x},
@@ -189,40 +190,40 @@ static struct mu_out einsum(struct mu_builder *b, struct mu_out x, const struct 
 
 /* Sums g to the shape of x. Only the axes of the ellipsis in the term of x may differ. */
 static struct mu_out sum_ellipsis(struct mu_builder *b, struct mu_out g, struct mu_out x,
-				  const struct mu_term *of_x)
+				  const struct mu_term *x_term)
 {
-	struct mu_out sx = grad_shape(b, x), over;
-	int before = 0, after;
+	struct mu_out sx = grad_shape(b, x), axes;
+	int n_before = 0, n_after;
 
-	while (of_x->label[before] != MU_ELLIPSIS)
-		before++;
-	after = of_x->n - 1 - before;
-	over = mu_op(b, "BroadcastGradientArgs",
-		     MU_IN(grad_slice(b, sx, before, -after),
-			   grad_slice(b, grad_shape(b, g), before, -after)));
-	over = mu_add(b, over, grad_int(b, before));
-	return mu_reshape(b, mu_op(b, "Sum", MU_IN(g, over)), sx);
+	while (x_term->label[n_before] != MU_ELLIPSIS)
+		n_before++;
+	n_after = x_term->n - 1 - n_before;
+	axes = mu_op(b, "BroadcastGradientArgs",
+		     MU_IN(grad_slice(b, sx, n_before, -n_after),
+			   grad_slice(b, grad_shape(b, g), n_before, -n_after)));
+	axes = mu_add(b, axes, grad_int(b, n_before));
+	return mu_reshape(b, mu_op(b, "Sum", MU_IN(g, axes)), sx);
 }
 
-static struct mu_out einsum_back(struct grad_call *c, const struct mu_equation *e, unsigned i)
+static struct mu_out input_gradient(struct grad_call *c, const struct mu_equation *e, unsigned i)
 {
 	struct mu_out x = grad_in(c, i), ones, y, g;
-	const struct mu_term *of_x = &e->in[i], *of_y = e->n_in > 1 ? &e->in[1 - i] : NULL;
-	struct mu_term reached = {.n = 0};
+	const struct mu_term *x_term = &e->in[i], *y_term = e->n_in > 1 ? &e->in[1 - i] : NULL;
+	struct mu_term shared = {.n = 0};
 
-	if (of_y)
+	if (y_term)
 		y = grad_conj(c->b, grad_in(c, 1 - i));
-	for (int k = 0; k < of_x->n; k++)
-		if (mu_term_has(&e->out, of_x->label[k]) ||
-		    (of_y && mu_term_has(of_y, of_x->label[k])))
-			reached.label[reached.n++] = of_x->label[k];
-	g = einsum(c->b, c->gy[0], &e->out, of_y ? &y : NULL, of_y, &reached);
-	/* a label that was summed in x alone: broadcast the gradient over it */
-	if (reached.n < of_x->n) {
+	for (int k = 0; k < x_term->n; k++)
+		if (mu_term_has(&e->out, x_term->label[k]) ||
+		    (y_term && mu_term_has(y_term, x_term->label[k])))
+			shared.label[shared.n++] = x_term->label[k];
+	g = einsum(c->b, c->gy[0], &e->out, y_term ? &y : NULL, y_term, &shared);
+	/* Broadcasts the gradient over labels that occur only in x. */
+	if (shared.n < x_term->n) {
 		ones = mu_op(c->b, "OnesLike", MU_IN(x));
-		g = einsum(c->b, g, &reached, &ones, of_x, of_x);
+		g = einsum(c->b, g, &shared, &ones, x_term, x_term);
 	}
-	return mu_term_has(of_x, MU_ELLIPSIS) && of_y ? sum_ellipsis(c->b, g, x, of_x) : g;
+	return mu_term_has(x_term, MU_ELLIPSIS) && y_term ? sum_ellipsis(c->b, g, x, x_term) : g;
 }
 
 static void g_einsum(struct grad_call *c)
@@ -233,13 +234,13 @@ static void g_einsum(struct grad_call *c)
 	mu_node_attr_string(c->node, "equation", &text, NULL);
 	if (mu_equation_read(&e, text, c->node->n_inputs, NULL))
 		return; /* the node itself is invalid */
-	/* An input without the ellipsis of the result is broadcast over it. */
+	/* An input without the ellipsis of the result broadcasts over it. */
 	for (unsigned i = 0; i < e.n_in; i++)
 		if (e.n_in > 1 && mu_term_has(&e.out, MU_ELLIPSIS) &&
 		    !mu_term_has(&e.in[i], MU_ELLIPSIS) && e.in[i].n <= MU_MAX_RANK)
 			e.in[i].label[e.in[i].n++] = MU_ELLIPSIS;
 	for (unsigned i = 0; i < e.n_in; i++)
-		c->gx[i] = einsum_back(c, &e, i);
+		c->gx[i] = input_gradient(c, &e, i);
 }
 
 const struct op_grad grads_of_matrices[] = {

@@ -17,7 +17,7 @@ GRAD_UNARY(g_max_pool, GRAD_OP(c, "MaxPoolGrad", x, y, g))
 GRAD_UNARY(g_max_pool_v2, GRAD_OP(c, "MaxPoolGradV2", x, y, g, grad_in(c, 1), grad_in(c, 2)))
 GRAD_UNARY(g_lrn, GRAD_OP(c, "LRNGrad", g, x, y))
 
-/* Sum over the last axis with keep_dims. */
+/* Returns the sum over the last axis with keep_dims. */
 static struct mu_out sum_last(struct mu_builder *b, struct mu_out x)
 {
 	return mu_op(b, "Sum", MU_IN(x, mu_const_ints(b, (int32_t[]){-1}, 1)),
@@ -33,17 +33,17 @@ static void g_bias_add(struct grad_call *c)
 	c->gx[1] = GRAD_OP(c, "BiasAddGrad", c->gy[0]);
 }
 
-/* Fake quantization passes the gradient where the value was in range. The limits get the gradient
- * of the values beyond them. */
+/* The gradient of fake quantization is that of Identity for values in range. The gradient of a
+ * limit is the sum over the values beyond it. */
 GRAD_UNARY(g_fake_args, GRAD_OP(c, "FakeQuantWithMinMaxArgsGradient", g, x))
 GRAD_UNARY(g_straight_through, g)
 
 static void grad_three_inputs(struct grad_call *c, const char *op)
 {
-	struct mu_out all = GRAD_OP(c, op, c->gy[0], grad_in(c, 0), grad_in(c, 1), grad_in(c, 2));
+	struct mu_out grads = GRAD_OP(c, op, c->gy[0], grad_in(c, 0), grad_in(c, 1), grad_in(c, 2));
 
 	for (int i = 0; i < 3; i++)
-		c->gx[i] = mu_port(all, i);
+		c->gx[i] = mu_port(grads, i);
 }
 
 static void g_fake_vars(struct grad_call *c)
@@ -61,7 +61,7 @@ static void g_quantize_and_dequantize(struct grad_call *c)
 	grad_three_inputs(c, "QuantizeAndDequantizeV4Grad");
 }
 
-/* The gradient of each row's loss as a column. */
+/* Returns the gradients of the losses as a column. */
 static struct mu_out loss_column(struct grad_call *c)
 {
 	return mu_op(c->b, "ExpandDims", MU_IN(c->gy[0], mu_const_int(c->b, MU_INT32, -1)));
@@ -82,10 +82,10 @@ static void g_sparse_xent(struct grad_call *c)
 		c->gx[0] = mu_mul(b, loss_column(c), grad_out(c, 1));
 	if (c->gy[1].node) {
 		struct mu_out softmax = mu_softmax(b, grad_in(c, 0));
-		struct mu_out by_row =
+		struct mu_out row_sums =
 		    mu_op(b, "Sum", MU_IN(mu_mul(b, softmax, c->gy[1]), grad_int(b, -1)),
 			  MU_ATTRS(MU_A_BOOL("keep_dims", true)));
-		c->gx[0] = sum_of(b, c->gx[0], mu_mul(b, softmax, mu_sub(b, c->gy[1], by_row)));
+		c->gx[0] = sum_of(b, c->gx[0], mu_mul(b, softmax, mu_sub(b, c->gy[1], row_sums)));
 	}
 }
 
@@ -102,7 +102,7 @@ static void g_xent(struct grad_call *c)
 		c->gx[1] = sum_of(b, c->gx[1], mu_neg(b, c->gy[1]));
 }
 
-/* Output 1 is the gradient of each loss. The batch is its second dimension, after the time. */
+/* Output 1 is the gradient of each loss. The batch is its dimension 1, after the time. */
 static void g_ctc_loss(struct grad_call *c)
 {
 	if (c->gy[1].node)
@@ -111,8 +111,8 @@ static void g_ctc_loss(struct grad_call *c)
 		c->gx[0] = mu_mul(c->b, loss_column(c), grad_out(c, 1));
 }
 
-/* The reserve outputs hold the batch statistics that the gradient needs. Without training it needs
- * the mean and variance that were given. */
+/* The reserve outputs hold the batch statistics that the gradient needs. In inference, the gradient
+ * needs the mean and variance inputs instead. */
 static void g_batch_norm(struct grad_call *c)
 {
 	static const char *const ops[] = {"FusedBatchNormGrad", "FusedBatchNormGradV2",
@@ -133,7 +133,7 @@ static void g_batch_norm(struct grad_call *c)
 		c->gx[i] = mu_port(out, i);
 }
 
-/* The windows of a fractional pool are its outputs 1 and 2. */
+/* Outputs 1 and 2 are the windows of the pool. */
 static void g_fractional_max_pool(struct grad_call *c)
 {
 	c->gx[0] = GRAD_OP(c, "FractionalMaxPoolGrad", grad_in(c, 0), grad_out(c, 0), c->gy[0],
@@ -167,7 +167,7 @@ static void g_batch_norm_global(struct grad_call *c)
  * op. */
 static void g_block_lstm(struct grad_call *c)
 {
-	bool second = strcmp(c->node->op, "BlockLSTMV2") == 0;
+	bool is_v2 = strcmp(c->node->op, "BlockLSTMV2") == 0;
 	enum { INPUTS = 9, OUTPUTS = 7, CS = 1, H = 6 };
 	struct mu_out in[INPUTS + OUTPUTS + 2], out;
 
@@ -181,11 +181,11 @@ static void g_block_lstm(struct grad_call *c)
 		}
 	}
 	for (int i = 0; i < 2; i++) {
-		int at = i ? H : CS;
+		int port = i ? H : CS;
 		in[INPUTS + OUTPUTS + i] =
-		    c->gy[at].node ? c->gy[at] : grad_zeros(c->b, grad_out(c, at));
+		    c->gy[port].node ? c->gy[port] : grad_zeros(c->b, grad_out(c, port));
 	}
-	out = grad_op(c, second ? "BlockLSTMGradV2" : "BlockLSTMGrad", in, MU_COUNT(in));
+	out = grad_op(c, is_v2 ? "BlockLSTMGradV2" : "BlockLSTMGrad", in, MU_COUNT(in));
 	for (unsigned i = 1; i < INPUTS; i++)
 		c->gx[i] = mu_port(out, (int)i - 1);
 }

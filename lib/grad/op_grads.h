@@ -10,7 +10,7 @@
 typedef void (*gradients_fn)(struct mu_builder *b, const struct mu_out *ys,
 			     const struct mu_out *gys, unsigned n_ys, const struct mu_out *xs,
 			     unsigned n, struct mu_out *grads);
-/* The one gradients_fn, in gradients.c. */
+/* Implementation of gradients_fn, in gradients.c. */
 void gradients_from(struct mu_builder *b, const struct mu_out *ys, const struct mu_out *gys,
 		    unsigned n_ys, const struct mu_out *xs, unsigned n, struct mu_out *grads);
 
@@ -38,7 +38,7 @@ struct op_grad {
 	enum grad_needs needs;
 };
 const struct op_grad *op_grad_find(const char *op); /* NULL: the gradient is not implemented */
-/* Row i of all tables together; NULL behind the last row. */
+/* Returns row i of the concatenated tables; NULL after the last row. */
 const struct op_grad *op_grad_at(unsigned i);
 
 /* Each table ends with a row of NULL. */
@@ -48,7 +48,7 @@ extern const struct op_grad grads_of_math[], grads_of_grads[], grads_of_reductio
     grads_of_sparse[], grads_of_functions[], grads_of_lists[], grads_of_complex[],
     grads_of_fourier[], grads_of_matrices[], grads_of_linear[], grads_of_special[],
     grads_composed[];
-/* A call by the name of a function, which is in the graph's library. */
+/* For a call whose op is the name of a function in the graph's library. */
 extern const struct op_grad grad_of_named_call;
 
 static inline struct mu_out grad_in(const struct grad_call *c, unsigned i)
@@ -61,7 +61,8 @@ static inline struct mu_out grad_out(const struct grad_call *c, int port)
 }
 
 /* ---- help.c ---- */
-/* True for the types of numbers with gradients, and for variants: tensor lists have gradients. */
+/* True for floating-point and complex types, and for variants, because tensor lists have gradients.
+ */
 bool grad_is_trainable(enum mu_dtype t);
 static inline struct mu_out grad_div_no_nan(struct mu_builder *b, struct mu_out x, struct mu_out y)
 {
@@ -84,19 +85,20 @@ struct mu_out grad_zeros(struct mu_builder *b, struct mu_out x);
 struct mu_out grad_flat(struct mu_builder *b, struct mu_out x); /* as a vector */
 struct mu_out grad_int(struct mu_builder *b, int64_t v);
 struct mu_out grad_single(struct mu_builder *b, int32_t v); /* a vector of one element */
-/* Elements from … to-1 of a vector; `to` counts from the end if it is not positive. */
+/* Returns elements [from, to) of a vector; `to` counts from the end if it is not positive. */
 struct mu_out grad_slice(struct mu_builder *b, struct mu_out v, int from, int to);
-struct mu_out grad_like(struct mu_builder *b, struct mu_out x, struct mu_out as); /* reshaped */
+struct mu_out grad_like(struct mu_builder *b, struct mu_out x,
+			struct mu_out like); /* x in the shape of like */
 /* grad_where: cond ? x : 0. grad_indicator: cond as 0 and 1 of like's type. */
 struct mu_out grad_where(struct mu_builder *b, struct mu_out cond, struct mu_out x);
 struct mu_out grad_indicator(struct mu_builder *b, struct mu_out cond, struct mu_out like);
-/* Sums gradients to the shapes of inputs i and j, which were broadcast together. gi, gj: their
+/* Sums gradients to the shapes of inputs i and j, which were broadcast together. gi, gj: the
  * gradients in the broadcast shape. */
 void grad_unbroadcast(struct grad_call *c, unsigned i, struct mu_out gi, unsigned j,
 		      struct mu_out gj);
 /* Sums g to the shape of x, which was broadcast to the shape of g. */
 struct mu_out grad_sum_to(struct mu_builder *b, struct mu_out g, struct mu_out x);
-/* x y for matrices or batches of them; tx, ty: of the adjoint of x, of y. */
+/* Returns the product of matrices or batches of matrices; tx, ty: uses the adjoint of x, of y. */
 struct mu_out grad_matrix_product(struct mu_builder *b, struct mu_out x, bool tx, struct mu_out y,
 				  bool ty);
 /* Adds an op with these inputs. Copies the node's attributes that the op also has. */
@@ -106,15 +108,15 @@ struct mu_out grad_op(struct grad_call *c, const char *op, const struct mu_out *
 		sizeof((const struct mu_out[]){__VA_ARGS__}) / sizeof(struct mu_out))
 bool grad_attr_bool(const struct grad_call *c, const char *name);
 /* ---- complex.c ---- */
-struct mu_out grad_conj(struct mu_builder *b, struct mu_out x); /* x itself if it is real */
+struct mu_out grad_conj(struct mu_builder *b, struct mu_out x); /* x if it is real */
 /* grad_part: "Real" or "Imag" of z. grad_complex: x + iy. */
 struct mu_out grad_part(struct mu_builder *b, const char *op, struct mu_out z);
 struct mu_out grad_complex(struct mu_builder *b, struct mu_out x, struct mu_out y);
 /* True if the gradient function is correct for these gradients: no gradient is complex, or the
  * function supports complex numbers. */
-bool grad_takes_complex(const struct grad_call *c);
-/* Fails the builder with UNIMPLEMENTED: "op … (node '…') has no gradient <what>". */
-void grad_unsupported(struct grad_call *c, const char *what);
+bool grad_supports_complex(const struct grad_call *c);
+/* Sets the error of the builder: UNIMPLEMENTED, "op … (node '…') has no gradient <reason>". */
+void grad_unsupported(struct grad_call *c, const char *reason);
 
 /* Define a gradient function by expressions. GRAD_UNARY: of b, x (input 0), y (output 0) and g
  * (gradient of output 0). GRAD_BINARY: also of z (input 1). */

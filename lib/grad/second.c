@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Second derivatives: gradients of gradient ops, for element-wise ops and layers. */
+/* Second derivatives: gradients of the gradient ops of element-wise ops, pooling and convolution.
+ */
 #include "lib/grad/op_grads.h"
 
 /* Defines a gradient function of inputs x and z, without broadcasting. */
@@ -89,7 +90,7 @@ static void g_avg_pool_grad(struct grad_call *c)
 }
 
 /* Inputs: (x, y, g[, sizes, strides]).  The index of the maximum is constant almost everywhere, so
- * only g has a gradient: `op` of the same inputs, or `op_v2` with sizes and strides. */
+ * only g has a gradient. It is `op` of the same inputs, or `op_v2` with sizes and strides. */
 static void grad_of_max_pool(struct grad_call *c, const char *op, const char *op_v2)
 {
 	struct mu_out x = grad_in(c, 0), y = grad_in(c, 1), g = c->gy[0];
@@ -134,11 +135,11 @@ static const struct convolution convolutions[] = {
 
 static const struct convolution *find_convolution(const struct grad_call *c)
 {
-	const struct convolution *l = convolutions;
+	const struct convolution *conv = convolutions;
 
-	while (strncmp(c->node->op, l->forward, strlen(l->forward)) != 0)
-		l++;
-	return l;
+	while (strncmp(c->node->op, conv->forward, strlen(conv->forward)) != 0)
+		conv++;
+	return conv;
 }
 
 static void g_conv(struct grad_call *c)

@@ -2,21 +2,21 @@
 /* Gradients of segment reductions. */
 #include "lib/grad/op_grads.h"
 
-/* For each row of data the row of its segment. Zeros for a negative segment id, which means "no
- * segment". */
-static struct mu_out rows_of(struct grad_call *c, struct mu_out per_segment)
+/* Returns for each row of data the row of its segment. A row without a segment, which has a
+ * negative segment id, is zeros. */
+static struct mu_out segment_rows(struct grad_call *c, struct mu_out per_segment)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out ids = grad_in(c, 1), zero = grad_zeros(b, ids), rows, there;
+	struct mu_out ids = grad_in(c, 1), zero = grad_zeros(b, ids), rows, has_segment;
 
 	if (strncmp(c->node->op, "Unsorted", 8) != 0)
 		return mu_op(b, "Gather", MU_IN(per_segment, ids));
 	rows = mu_op(b, "Gather", MU_IN(per_segment, mu_op(b, "Maximum", MU_IN(ids, zero))));
-	there = mu_op(b, "GreaterEqual", MU_IN(ids, zero));
-	/* ids have the leading dimensions of rows: reshape the condition so that it broadcasts over
-	 * the others */
-	there =
-	    mu_reshape(b, there,
+	has_segment = mu_op(b, "GreaterEqual", MU_IN(ids, zero));
+	/* ids have the leading dimensions of rows. Appends dimensions of size 1, so that the
+	 * condition broadcasts. */
+	has_segment =
+	    mu_reshape(b, has_segment,
 		       mu_op(b, "ConcatV2",
 			     MU_IN(grad_shape(b, ids),
 				   mu_op(b, "Fill",
@@ -26,8 +26,8 @@ static struct mu_out rows_of(struct grad_call *c, struct mu_out per_segment)
 							  mu_const_ints(b, (int32_t[]){1}, 1)),
 					       grad_int(b, 1))),
 				   grad_int(b, 0))));
-	/* not a product with 0 and 1: the gradient of a segment may be infinite */
-	return mu_op(b, "SelectV2", MU_IN(there, rows, grad_zeros(b, rows)));
+	/* Not a product with 0 and 1, because the gradient of a segment may be infinite. */
+	return mu_op(b, "SelectV2", MU_IN(has_segment, rows, grad_zeros(b, rows)));
 }
 
 /* Sums x over the segments of the node. */
@@ -40,14 +40,14 @@ static struct mu_out segment_sum(struct grad_call *c, struct mu_out x)
 
 static void g_segment_sum(struct grad_call *c)
 {
-	c->gx[0] = rows_of(c, c->gy[0]);
+	c->gx[0] = segment_rows(c, c->gy[0]);
 }
 
 static void g_segment_mean(struct grad_call *c)
 {
 	struct mu_out count = segment_sum(c, mu_op(c->b, "OnesLike", MU_IN(grad_in(c, 0))));
 
-	c->gx[0] = rows_of(c, grad_div_no_nan(c->b, c->gy[0], count));
+	c->gx[0] = segment_rows(c, grad_div_no_nan(c->b, c->gy[0], count));
 }
 
 /* Max and Min: the elements that are equal to the result share its gradient. */
@@ -55,14 +55,14 @@ static void g_segment_extreme(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0);
-	struct mu_out hit = mu_equal(b, x, rows_of(c, grad_out(c, 0)));
+	struct mu_out is_extreme = mu_equal(b, x, segment_rows(c, grad_out(c, 0)));
 	struct mu_out share =
-	    grad_div_no_nan(b, c->gy[0], segment_sum(c, grad_indicator(b, hit, x)));
+	    grad_div_no_nan(b, c->gy[0], segment_sum(c, grad_indicator(b, is_extreme, x)));
 
-	c->gx[0] = grad_where(b, hit, rows_of(c, share));
+	c->gx[0] = grad_where(b, is_extreme, segment_rows(c, share));
 }
 
-/* As the gradient of Prod: the product of the other elements of the segment. */
+/* The gradient is the product of the other elements of the segment. */
 static void g_segment_prod(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -70,15 +70,15 @@ static void g_segment_prod(struct grad_call *c)
 	struct mu_out is_zero = grad_indicator(b, zero, x);
 	struct mu_out in[3] = {mu_op(b, "Select", MU_IN(zero, mu_op(b, "OnesLike", MU_IN(x)), x)),
 			       grad_in(c, 1)};
-	struct mu_out p, left;
+	struct mu_out p, n_other_zeros;
 
 	if (c->node->n_inputs > 2)
 		in[2] = grad_in(c, 2);
-	p = mu_div(b, rows_of(c, grad_op(c, c->node->op, in, c->node->n_inputs)), in[0]);
-	left = mu_sub(b, rows_of(c, segment_sum(c, is_zero)),
-		      is_zero); /* number of zeros among the other elements */
-	p = grad_where(b, mu_equal(b, left, grad_zeros(b, x)), p);
-	c->gx[0] = mu_mul(b, p, rows_of(c, c->gy[0]));
+	p = mu_div(b, segment_rows(c, grad_op(c, c->node->op, in, c->node->n_inputs)), in[0]);
+	n_other_zeros = mu_sub(b, segment_rows(c, segment_sum(c, is_zero)),
+			       is_zero); /* number of zeros among the other elements */
+	p = grad_where(b, mu_equal(b, n_other_zeros, grad_zeros(b, x)), p);
+	c->gx[0] = mu_mul(b, p, segment_rows(c, c->gy[0]));
 }
 
 /* ---- sparse segment reductions; inputs: (data, indices, segment ids, …) ---- */

@@ -2,7 +2,7 @@
 /* Gradients of slices, padding and diagonals. */
 #include "lib/grad/op_grads.h"
 
-/* paddings: (before, after) for each axis */
+/* Pads with `before` and `after` zeros on each axis. */
 static struct mu_out pad(struct mu_builder *b, struct mu_out g, struct mu_out before,
 			 struct mu_out after)
 {
@@ -16,9 +16,9 @@ static void g_slice(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out begin = mu_cast(b, grad_in(c, 1), MU_INT32), g = c->gy[0];
-	struct mu_out left = mu_sub(b, grad_shape(b, grad_in(c, 0)), grad_shape(b, g));
+	struct mu_out padding = mu_sub(b, grad_shape(b, grad_in(c, 0)), grad_shape(b, g));
 
-	c->gx[0] = pad(b, g, begin, mu_sub(b, left, begin));
+	c->gx[0] = pad(b, g, begin, mu_sub(b, padding, begin));
 }
 
 /* The gradient of PadV2's constant is the sum of g outside of the unpadded part. */
@@ -37,13 +37,13 @@ static void g_pad(struct grad_call *c)
 				  mu_sum(b, grad_flat(b, c->gx[0]), NULL, 0));
 }
 
-/* MirrorPad and MirrorPadGrad are each other's gradient: one copies elements, the other sums the
- * copies. */
+/* MirrorPad copies elements and MirrorPadGrad sums the copies. Each is the gradient of the other.
+ */
 static void g_mirror_pad(struct grad_call *c)
 {
-	bool back = strcmp(c->node->op, "MirrorPadGrad") == 0;
+	bool is_grad = strcmp(c->node->op, "MirrorPadGrad") == 0;
 
-	c->gx[0] = GRAD_OP(c, back ? "MirrorPad" : "MirrorPadGrad", c->gy[0], grad_in(c, 1));
+	c->gx[0] = GRAD_OP(c, is_grad ? "MirrorPad" : "MirrorPadGrad", c->gy[0], grad_in(c, 1));
 }
 
 static void g_strided_slice(struct grad_call *c)
@@ -75,15 +75,15 @@ static void g_strided_slice_update(struct grad_call *c)
 	c->gx[4] = grad_sum_to(b, GRAD_OP(c, "StridedSlice", g, begin, end, strides), value);
 }
 
-/* Element i of the diagonal of n is element i (n + 1) of the flat matrix. */
+/* Element i of a diagonal of n elements is element i (n + 1) of the flat matrix. */
 static void g_tensor_diag_part(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), n = grad_size(b, c->gy[0]), one = grad_int(b, 1);
 	struct mu_out i = mu_op(b, "Range", MU_IN(grad_int(b, 0), n, one));
-	struct mu_out at = mu_mul(b, i, mu_add(b, n, one));
-	struct mu_out sums =
-	    mu_op(b, "UnsortedSegmentSum", MU_IN(grad_flat(b, c->gy[0]), at, grad_size(b, x)));
+	struct mu_out positions = mu_mul(b, i, mu_add(b, n, one));
+	struct mu_out sums = mu_op(b, "UnsortedSegmentSum",
+				   MU_IN(grad_flat(b, c->gy[0]), positions, grad_size(b, x)));
 
 	c->gx[0] = grad_like(b, sums, x);
 }

@@ -2,7 +2,7 @@
 /* Gradients of ops that only rearrange elements (the inverse op), and of resizing and patches. */
 #include "lib/grad/op_grads.h"
 
-/* The inverse `op`, applied to g with all inputs of the node except the first. */
+/* Applies the inverse op to g, with all inputs of the node except the first. */
 static struct mu_out inverse_op(struct grad_call *c, const char *op)
 {
 	struct mu_out in[3] = {c->gy[0]};
@@ -22,7 +22,8 @@ GRAD_UNARY(g_reverse_sequence, GRAD_OP(c, "ReverseSequence", g, grad_in(c, 1)))
 GRAD_UNARY(g_roll, mu_op(b, "Roll", MU_IN(g, mu_neg(b, grad_in(c, 1)), grad_in(c, 2))))
 GRAD_UNARY(g_diag, mu_op(b, "DiagPart", MU_IN(g)))
 
-/* Resizing is linear: the gradient of the resize op is its Grad op, and the reverse. */
+/* Returns the size of images. Resize ops are linear: each is the gradient of its Grad op, and the
+ * Grad op is the gradient of the resize op. */
 static struct mu_out size_of(struct mu_builder *b, struct mu_out x)
 {
 	return mu_op(b, "Slice", MU_IN(grad_shape(b, x), grad_single(b, 1), grad_single(b, 2)));
@@ -38,40 +39,42 @@ GRAD_UNARY(g_scaled_grad,
 GRAD_UNARY(g_nearest, GRAD_OP(c, "ResizeNearestNeighborGrad", g, size_of(b, x)))
 GRAD_UNARY(g_nearest_grad, GRAD_OP(c, "ResizeNearestNeighbor", g, size_of(b, x)))
 
-/* Inputs: (image, boxes, box indices, size). The image and the box coordinates have gradients. That
- * of the boxes is of bilinear sampling for each method, as in TensorFlow. */
+/* Inputs: (image, boxes, box indices, size). The image and the box coordinates have gradients. As
+ * in TensorFlow, the gradient of the boxes is always that of bilinear sampling. */
 static void g_crop(struct grad_call *c)
 {
-	struct mu_out x = grad_in(c, 0), boxes = grad_in(c, 1), of = grad_in(c, 2);
+	struct mu_out x = grad_in(c, 0), boxes = grad_in(c, 1), box_indices = grad_in(c, 2);
 
 	const struct mu_attr *method = mu_node_attr(c->node, "method");
 	enum mu_dtype t = mu_dtype_base(mu_out_dtype(c->b, x));
 
 	if (grad_is_trainable(t))
-		c->gx[0] = mu_op(
-		    c->b, "CropAndResizeGradImage", MU_IN(c->gy[0], boxes, of, grad_shape(c->b, x)),
-		    MU_ATTRS(MU_A_TYPE("T", t),
-			     MU_A_STR("method", method ? method->s.data : "bilinear")));
-	c->gx[1] = mu_op(c->b, "CropAndResizeGradBoxes", MU_IN(c->gy[0], x, boxes, of));
+		c->gx[0] =
+		    mu_op(c->b, "CropAndResizeGradImage",
+			  MU_IN(c->gy[0], boxes, box_indices, grad_shape(c->b, x)),
+			  MU_ATTRS(MU_A_TYPE("T", t),
+				   MU_A_STR("method", method ? method->s.data : "bilinear")));
+	c->gx[1] = mu_op(c->b, "CropAndResizeGradBoxes", MU_IN(c->gy[0], x, boxes, box_indices));
 }
 
-/* The gradient of each patch element is added to its source element. To find that, the same op
+/* Adds the gradient of each patch element to its source element. To find the source, the same op
  * extracts patches of the element numbers, which start at 1. The number 0 is padding; it becomes
- * segment id -1, which is ignored. */
-static void patches_gradient(struct grad_call *c, int32_t axes)
+ * segment id -1, which UnsortedSegmentSum ignores. */
+static void patches_gradient(struct grad_call *c, int32_t n_axes)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), shape = grad_shape(b, x), one = grad_int(b, 1);
 	struct mu_out sides =
-	    mu_op(b, "Slice", MU_IN(shape, grad_single(b, 1), grad_single(b, axes)));
+	    mu_op(b, "Slice", MU_IN(shape, grad_single(b, 1), grad_single(b, n_axes)));
 	struct mu_out depth =
-	    mu_op(b, "Slice", MU_IN(shape, grad_single(b, axes + 1), grad_single(b, 1)));
+	    mu_op(b, "Slice", MU_IN(shape, grad_single(b, n_axes + 1), grad_single(b, 1)));
 	struct mu_out batch = mu_op(b, "Slice", MU_IN(shape, grad_single(b, 0), grad_single(b, 1)));
 	struct mu_out positions = mu_op(b, "Prod", MU_IN(sides, grad_int(b, 0)));
 	struct mu_out numbers = mu_op(b, "Range", MU_IN(one, mu_add(b, positions, one), one));
-	struct mu_out map = mu_op(
+	struct mu_out image_shape = mu_op(
 	    b, "ConcatV2", MU_IN(grad_single(b, 1), sides, grad_single(b, 1), grad_int(b, 0)));
-	struct mu_out element_numbers = GRAD_OP(c, c->node->op, mu_reshape(b, numbers, map));
+	struct mu_out element_numbers =
+	    GRAD_OP(c, c->node->op, mu_reshape(b, numbers, image_shape));
 	struct mu_out rows =
 	    mu_op(b, "ConcatV2", MU_IN(batch, grad_single(b, -1), depth, grad_int(b, 0)));
 	struct mu_out order = mu_const_ints(b, (int32_t[]){1, 0, 2}, 3);

@@ -2,7 +2,7 @@
 /* Gradients of sparse tensors (indices, values, shape) with respect to their values. */
 #include "lib/grad/op_grads.h"
 
-/* Reorders 0, 1, 2, … alike to get the new position of each value. */
+/* Reorders 0, 1, 2, … in the same way, which shows the new position of each value. */
 static void g_reorder(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -16,28 +16,29 @@ static void g_reorder(struct grad_call *c)
 	c->gx[1] = mu_op(b, "Gather", MU_IN(c->gy[1], mu_op(b, "InvertPermutation", MU_IN(order))));
 }
 
-static struct mu_out transpose_if(struct mu_builder *b, struct mu_out matrix, bool turn)
+static struct mu_out transpose_if(struct mu_builder *b, struct mu_out matrix, bool transposed)
 {
-	return turn ? mu_op(b, "Transpose", MU_IN(matrix, mu_const_ints(b, (int32_t[]){1, 0}, 2)))
-		    : matrix;
+	return transposed
+		   ? mu_op(b, "Transpose", MU_IN(matrix, mu_const_ints(b, (int32_t[]){1, 0}, 2)))
+		   : matrix;
 }
 
 /* Inputs: (indices, values, shape of A, B). The product of A and B, each optionally transposed. */
 static void g_dense_matmul(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	bool turn_a = grad_attr_bool(c, "adjoint_a"), turn_b = grad_attr_bool(c, "adjoint_b");
-	struct mu_out g = c->gy[0], right = transpose_if(b, grad_in(c, 3), turn_b), rows, columns,
-		      at;
-	struct mu_out back = mu_op(b, "SparseTensorDenseMatMul",
-				   MU_IN(grad_in(c, 0), grad_in(c, 1), grad_in(c, 2), g),
-				   MU_ATTRS(MU_A_BOOL("adjoint_a", !turn_a)));
+	bool adjoint_a = grad_attr_bool(c, "adjoint_a"), adjoint_b = grad_attr_bool(c, "adjoint_b");
+	struct mu_out g = c->gy[0], right = transpose_if(b, grad_in(c, 3), adjoint_b), rows,
+		      columns, at;
+	struct mu_out product = mu_op(b, "SparseTensorDenseMatMul",
+				      MU_IN(grad_in(c, 0), grad_in(c, 1), grad_in(c, 2), g),
+				      MU_ATTRS(MU_A_BOOL("adjoint_a", !adjoint_a)));
 
-	c->gx[3] = transpose_if(b, back, turn_b);
+	c->gx[3] = transpose_if(b, product, adjoint_b);
 	at = mu_op(b, "Unpack", MU_IN(grad_in(c, 0)),
 		   MU_ATTRS(MU_A_INT("num", 2), MU_A_INT("axis", 1)));
-	rows = mu_op(b, "Gather", MU_IN(g, mu_port(at, turn_a)));
-	columns = mu_op(b, "Gather", MU_IN(right, mu_port(at, !turn_a)));
+	rows = mu_op(b, "Gather", MU_IN(g, mu_port(at, adjoint_a)));
+	columns = mu_op(b, "Gather", MU_IN(right, mu_port(at, !adjoint_a)));
 	c->gx[1] = mu_sum(b, mu_mul(b, rows, columns), (int32_t[]){1}, 1);
 }
 
@@ -46,8 +47,8 @@ static struct mu_out to_int64(struct mu_builder *b, struct mu_out x)
 	return mu_cast(b, x, MU_INT64);
 }
 
-/* `indices` with 0 in the dimensions that have size 1 in `shape` (int64): those that are summed or
- * broadcast. */
+/* Sets the indices of summed or broadcast dimensions, which have size 1 in `shape` (int64), to 0.
+ */
 static struct mu_out clamp_indices(struct mu_builder *b, struct mu_out indices, struct mu_out shape)
 {
 	struct mu_out last = mu_sub(b, shape, to_int64(b, grad_int(b, 1)));
@@ -55,16 +56,16 @@ static struct mu_out clamp_indices(struct mu_builder *b, struct mu_out indices, 
 	return mu_op(b, "Minimum", MU_IN(indices, last));
 }
 
-/* `shape` with 1 on these axes; negative axes count from the end. */
+/* Returns `shape` with size 1 on these axes; negative axes count from the end. */
 static struct mu_out keep_dims_shape(struct mu_builder *b, struct mu_out shape, struct mu_out axes)
 {
 	struct mu_out rank = grad_size(b, shape), flat = grad_flat(b, axes);
-	struct mu_out all = mu_op(b, "Range", MU_IN(grad_int(b, 0), rank, grad_int(b, 1)));
-	struct mu_out summed = mu_op(b, "FloorMod", MU_IN(mu_add(b, flat, rank), rank));
+	struct mu_out all_axes = mu_op(b, "Range", MU_IN(grad_int(b, 0), rank, grad_int(b, 1)));
+	struct mu_out summed_axes = mu_op(b, "FloorMod", MU_IN(mu_add(b, flat, rank), rank));
 	struct mu_out ones =
 	    mu_op(b, "Fill", MU_IN(grad_shape(b, flat), to_int64(b, grad_int(b, 1))));
 
-	return mu_op(b, "DynamicStitch", MU_IN(all, summed, shape, ones),
+	return mu_op(b, "DynamicStitch", MU_IN(all_axes, summed_axes, shape, ones),
 		     MU_ATTRS(MU_A_INT("N", 2)));
 }
 
@@ -84,28 +85,29 @@ static void g_reduce_sum(struct grad_call *c)
 static void g_softmax(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out at = grad_in(c, 0), y = grad_out(c, 0), g = c->gy[0];
+	struct mu_out indices = grad_in(c, 0), y = grad_out(c, 0), g = c->gy[0];
 	struct mu_out last = mu_const_ints(b, (int32_t[]){-1}, 1);
 	struct mu_out sums =
-	    mu_op(b, "SparseReduceSum", MU_IN(at, mu_mul(b, g, y), grad_in(c, 2), last),
+	    mu_op(b, "SparseReduceSum", MU_IN(indices, mu_mul(b, g, y), grad_in(c, 2), last),
 		  MU_ATTRS(MU_A_BOOL("keep_dims", true)));
 	struct mu_out shape = keep_dims_shape(b, grad_in(c, 2), last);
-	struct mu_out of_row = mu_op(b, "GatherNd", MU_IN(sums, clamp_indices(b, at, shape)));
+	struct mu_out row_sums =
+	    mu_op(b, "GatherNd", MU_IN(sums, clamp_indices(b, indices, shape)));
 
-	c->gx[1] = mu_mul(b, mu_sub(b, g, of_row), y);
+	c->gx[1] = mu_mul(b, mu_sub(b, g, row_sums), y);
 }
 
 /* Inputs: two sparse tensors of three inputs each. Output 1 is the values of the sum. */
 static void g_add(struct grad_call *c)
 {
-	struct mu_out both;
+	struct mu_out grads;
 
 	if (!c->gy[1].node)
 		return;
-	both = mu_op(c->b, "SparseAddGrad",
-		     MU_IN(c->gy[1], grad_in(c, 0), grad_in(c, 3), grad_out(c, 0)));
-	c->gx[1] = both;
-	c->gx[4] = mu_port(both, 1);
+	grads = mu_op(c->b, "SparseAddGrad",
+		      MU_IN(c->gy[1], grad_in(c, 0), grad_in(c, 3), grad_out(c, 0)));
+	c->gx[1] = grads;
+	c->gx[4] = mu_port(grads, 1);
 }
 
 /* Inputs: (indices, values, shape, dense). */
@@ -121,15 +123,17 @@ static void g_with_dense(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 1), dense = grad_in(c, 3), g = c->gy[0], gd = g;
-	struct mu_out more = mu_sub(b, grad_size(b, grad_in(c, 2)), mu_op(b, "Rank", MU_IN(dense)));
+	struct mu_out n_missing_axes =
+	    mu_sub(b, grad_size(b, grad_in(c, 2)), mu_op(b, "Rank", MU_IN(dense)));
 	struct mu_out ones =
 	    mu_op(b, "Fill",
-		  MU_IN(mu_reshape(b, more, mu_const_ints(b, (int32_t[]){1}, 1)), grad_int(b, 1)));
+		  MU_IN(mu_reshape(b, n_missing_axes, mu_const_ints(b, (int32_t[]){1}, 1)),
+			grad_int(b, 1)));
 	struct mu_out shape =
 	    mu_op(b, "ConcatV2", MU_IN(ones, grad_shape(b, dense), grad_int(b, 0)),
 		  MU_ATTRS(MU_A_INT("N", 2)));
-	struct mu_out at = clamp_indices(b, grad_in(c, 0), to_int64(b, shape));
-	struct mu_out z = mu_op(b, "GatherNd", MU_IN(mu_reshape(b, dense, shape), at));
+	struct mu_out indices = clamp_indices(b, grad_in(c, 0), to_int64(b, shape));
+	struct mu_out z = mu_op(b, "GatherNd", MU_IN(mu_reshape(b, dense, shape), indices));
 
 	if (strcmp(c->node->op, "SparseDenseCwiseMul") == 0) {
 		c->gx[1] = mu_mul(b, g, z);
@@ -140,7 +144,8 @@ static void g_with_dense(struct grad_call *c)
 	} else {
 		c->gx[1] = g;
 	}
-	c->gx[3] = grad_like(b, mu_op(b, "ScatterNd", MU_IN(at, gd, to_int64(b, shape))), dense);
+	c->gx[3] =
+	    grad_like(b, mu_op(b, "ScatterNd", MU_IN(indices, gd, to_int64(b, shape))), dense);
 }
 
 const struct op_grad grads_of_sparse[] = {

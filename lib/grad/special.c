@@ -10,20 +10,19 @@ static struct mu_out half_pi_square(struct mu_builder *b, struct mu_out x)
 	return grad_scale(b, mu_square(b, x), M_PI_2);
 }
 
-/* f exp(y² times) */
-static struct mu_out scaled_exp_square(struct mu_builder *b, struct mu_out y, double f,
-				       double times)
+/* f exp(k y²) */
+static struct mu_out scaled_exp_square(struct mu_builder *b, struct mu_out y, double f, double k)
 {
-	return grad_scale(b, mu_exp(b, grad_scale(b, mu_square(b, y), times)), f);
+	return grad_scale(b, mu_exp(b, grad_scale(b, mu_square(b, y), k)), f);
 }
 
-/* `limit` where x is `at`, else y, which is NaN there. */
+/* Returns y, but `limit` where x is `at` and y is therefore NaN. */
 static struct mu_out with_limit(struct mu_builder *b, struct mu_out x, double at, double limit,
 				struct mu_out y)
 {
-	struct mu_out is_there = mu_equal(b, x, grad_number(b, x, at));
+	struct mu_out is_at = mu_equal(b, x, grad_number(b, x, at));
 
-	return mu_op(b, "SelectV2", MU_IN(is_there, grad_number(b, x, limit), y));
+	return mu_op(b, "SelectV2", MU_IN(is_at, grad_number(b, x, limit), y));
 }
 
 static struct mu_out sign(struct mu_builder *b, struct mu_out x)
@@ -66,7 +65,7 @@ GRAD_UNARY(g_j1, mu_mul(b, g,
 GRAD_UNARY(g_y0, mu_neg(b, mu_mul(b, g, grad_unary(b, "BesselY1", x))))
 GRAD_UNARY(g_y1, mu_mul(b, g, mu_sub(b, grad_unary(b, "BesselY0", x), mu_div(b, y, x))))
 
-/* The density of the gamma distribution with shape a, at x. */
+/* Returns the density of the gamma distribution with shape a, at x. */
 static struct mu_out gamma_density(struct mu_builder *b, struct mu_out a, struct mu_out x)
 {
 	struct mu_out power = mu_op(b, "Xlogy", MU_IN(grad_add_number(b, a, -1), x));
@@ -84,13 +83,13 @@ static void g_betainc(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out p = grad_in(c, 0), q = grad_in(c, 1), x = grad_in(c, 2);
-	struct mu_out whole =
+	struct mu_out log_beta =
 	    mu_sub(b, mu_add(b, grad_unary(b, "Lgamma", p), grad_unary(b, "Lgamma", q)),
 		   grad_unary(b, "Lgamma", mu_add(b, p, q)));
 	struct mu_out power =
 	    mu_add(b, mu_op(b, "Xlog1py", MU_IN(grad_add_number(b, q, -1), mu_neg(b, x))),
 		   mu_op(b, "Xlogy", MU_IN(grad_add_number(b, p, -1), x)));
-	struct mu_out slope = mu_exp(b, mu_sub(b, power, whole));
+	struct mu_out slope = mu_exp(b, mu_sub(b, power, log_beta));
 
 	c->gx[2] = grad_sum_to(b, mu_mul(b, c->gy[0], slope), x);
 }

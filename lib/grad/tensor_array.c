@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of TensorArray ops. The gradient array is written where the array was read, and read
- * where the array was written.
+/* Gradients of TensorArray ops. The gradient of a read is a write of the gradient array, and the
+ * gradient of a write is a read.
  *
- * The flow tensor, a number without meaning that each op returns, orders the ops. The gradient of a
- * flow is the flow of the gradient array. The gradient array sums several reads of an element. Each
- * mu_gradients call has its own gradient array, named by its scope.
+ * The flow tensor, which each op returns, orders the ops; its value has no meaning. The gradient of
+ * a flow is the flow of the gradient array. The gradient array sums several reads of an element.
+ * Each mu_gradients call has its own gradient array, named by its scope.
  */
 #include "lib/grad/op_grads.h"
 
@@ -12,7 +12,7 @@ struct array {
 	struct mu_out handle, flow;
 };
 
-/* The gradient array, ordered after the ops that produce `flow`. */
+/* Returns the gradient array, ordered after the ops that produce `flow`. */
 static struct array gradients_of(struct grad_call *c, struct mu_out flow)
 {
 	struct mu_builder *b = c->b;

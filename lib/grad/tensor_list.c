@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of tensor lists and optionals. The gradient of a list is a list of gradients of the
- * same length. ZerosLike makes a list of zeros, and AddN adds lists. */
+ * same length. ZerosLike returns a list of zeros, and AddN adds lists. */
 #include "lib/grad/op_grads.h"
 
 static struct mu_node_attr elements_like(struct grad_call *c, struct mu_out tensor)
@@ -8,7 +8,7 @@ static struct mu_node_attr elements_like(struct grad_call *c, struct mu_out tens
 	return MU_A_TYPE("element_dtype", mu_dtype_base(mu_out_dtype(c->b, tensor)));
 }
 
-/* The shape of the rows of x. */
+/* Returns the shape of the rows of x. */
 static struct mu_out row_shape(struct grad_call *c, struct mu_out x)
 {
 	return mu_op(c->b, "Slice",
@@ -89,7 +89,7 @@ static struct mu_out gather_elements(struct grad_call *c, struct mu_out x, struc
 		     MU_ATTRS(elements_like(c, x)));
 }
 
-/* Inputs: (x, indices, shape), in V2 also a length. */
+/* Inputs: (x, indices, shape), and a length in V2. */
 static void g_scatter(struct grad_call *c)
 {
 	c->gx[0] = gather_elements(c, grad_in(c, 0), grad_in(c, 1));
@@ -98,11 +98,11 @@ static void g_scatter(struct grad_call *c)
 /* Inputs: (list, x, indices). */
 static void g_scatter_into(struct grad_call *c)
 {
-	struct mu_out x = grad_in(c, 1), at = grad_in(c, 2);
+	struct mu_out x = grad_in(c, 1), indices = grad_in(c, 2);
 
 	c->gx[0] = mu_op(c->b, "TensorListScatterIntoExistingList",
-			 MU_IN(c->gy[0], grad_zeros(c->b, x), at));
-	c->gx[1] = gather_elements(c, x, at);
+			 MU_IN(c->gy[0], grad_zeros(c->b, x), indices));
+	c->gx[1] = gather_elements(c, x, indices);
 }
 
 /* Inputs: (list, shape, lengths). Output 1 is the lengths. */
