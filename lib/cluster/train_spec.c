@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spec.program.train, and the settings of the trainer on their way into a task's environment. */
+/* Tables of spec.program.train and of MUSTER_TRAIN. */
 #include "lib/cluster/train_spec.h"
 
 #include <cjson/cJSON.h>
@@ -11,7 +11,7 @@
 static const char *const model_names[] = {"softmax", "mlp", "cnn", "wide-deep", "es", NULL};
 static const struct {
 	bool layers, categorical; /* may have hidden layers; needs categorical columns */
-	int default_units;        /* of one hidden layer when none is given; 0: none */
+	int default_units;        /* units of one hidden layer if the manifest has none; 0: none */
 } models[] = {
     {false, false, 0}, {true, false, 128}, {true, false, 128}, {true, true, 64}, {true, false, 0},
 };
@@ -46,7 +46,7 @@ const struct train_spec train_spec_defaults = {
 
 static const struct field decay_fields[] = {
     {"kind", FIELD_ENUM, AT(train_spec, decay), .names = decays},
-    {"rate", FIELD_DOUBLE, AT(train_spec, decay_rate), .least = 0, .most = 1},
+    {"rate", FIELD_DOUBLE, AT(train_spec, decay_rate), .min_value = 0, .max_value = 1},
     {"steps", FIELD_INT64, AT(train_spec, decay_steps), .min = 1, .max = INT64_MAX / 2},
     {NULL}};
 static const struct field validation_fields[] = {
@@ -65,9 +65,9 @@ static const struct field dataset_fields[] = {
     {"trainLabels", FIELD_TEXT, AT(train_spec, train_labels)},
     {"testImages", FIELD_TEXT, AT(train_spec, test_images)},
     {"testLabels", FIELD_TEXT, AT(train_spec, test_labels)},
-    {"testFraction", FIELD_DOUBLE, AT(train_spec, test_fraction), .least = 0, .most = 0.9},
+    {"testFraction", FIELD_DOUBLE, AT(train_spec, test_fraction), .min_value = 0, .max_value = 0.9},
     {"splitSeed", FIELD_INT64, AT(train_spec, split_seed), .min = 0, .max = INT64_MAX / 2},
-    {"scale", FIELD_DOUBLE, AT(train_spec, scale), .least = 0, .most = 1e30},
+    {"scale", FIELD_DOUBLE, AT(train_spec, scale), .min_value = 0, .max_value = 1e30},
     {NULL}};
 /* spec.program.train */
 const struct field train_fields[] = {
@@ -81,13 +81,14 @@ const struct field train_fields[] = {
     {"validation", FIELD_SECTION, .section = validation_fields},
     {"embeddingSize", FIELD_INT, AT(train_spec, embedding), .min = 1, .max = 1024},
     {"perturbations", FIELD_INT, AT(train_spec, pairs), .min = 1, .max = 256},
-    {"noise", FIELD_DOUBLE, AT(train_spec, noise), .least = 1e-6, .most = 10},
+    {"noise", FIELD_DOUBLE, AT(train_spec, noise), .min_value = 1e-6, .max_value = 10},
     {"batchSize", FIELD_INT, AT(train_spec, batch_size), .min = 1, .max = 1 << 20},
-    {"learningRate", FIELD_DOUBLE, AT(train_spec, learning_rate), .least = 0, .most = FLT_MAX},
+    {"learningRate", FIELD_DOUBLE, AT(train_spec, learning_rate), .min_value = 0,
+     .max_value = FLT_MAX},
     {"optimizer", FIELD_NAME, AT(train_spec, optimizer), .names = optimizers},
-    {"momentum", FIELD_DOUBLE, AT(train_spec, momentum), .least = 0, .most = 1},
-    {"l2", FIELD_DOUBLE, AT(train_spec, l2), .least = 0, .most = FLT_MAX},
-    {"clipNorm", FIELD_DOUBLE, AT(train_spec, clip_norm), .least = 0, .most = FLT_MAX},
+    {"momentum", FIELD_DOUBLE, AT(train_spec, momentum), .min_value = 0, .max_value = 1},
+    {"l2", FIELD_DOUBLE, AT(train_spec, l2), .min_value = 0, .max_value = FLT_MAX},
+    {"clipNorm", FIELD_DOUBLE, AT(train_spec, clip_norm), .min_value = 0, .max_value = FLT_MAX},
     {"exportPath", FIELD_TEXT, AT(train_spec, export_prefix)},
     {"steps", FIELD_INT64, AT(train_spec, steps), .min = 1, .max = INT64_MAX / 2},
     {"seed", FIELD_INT64, AT(train_spec, seed), .min = 0, .max = INT64_MAX / 2},

@@ -8,7 +8,7 @@
 struct mu_bmp {
 	uint32_t width, height;
 	unsigned channels;   /* 1, 3 (RGB) or 4 (RGBA) */
-	bool down;           /* the top row is first */
+	bool is_top_down;    /* the top row is first */
 	struct mu_span rows; /* all rows, each padded to four bytes; borrowed from the file */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A FILE that writes its content compressed to another one. */
+/* A FILE that writes its content compressed to another FILE. */
 #include "lib/io/compress.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@ struct stream {
 	unsigned char out[1 << 16];
 };
 
-/* Compresses the input that z has; false if the file cannot be written. */
-static bool put(struct stream *s, int flush)
+/* Compresses the input of s->z.  Returns false if the file cannot be written. */
+static bool deflate_input(struct stream *s, int flush)
 {
 	do {
 		s->z.next_out = s->out;
@@ -31,17 +31,17 @@ static bool put(struct stream *s, int flush)
 static ssize_t stream_write(void *cookie, const char *from, size_t n)
 {
 	struct stream *s = cookie;
-	uInt most = n < INT32_MAX ? (uInt)n : INT32_MAX;
+	uInt n_bytes = n < INT32_MAX ? (uInt)n : INT32_MAX;
 
 	s->z.next_in = (unsigned char *)from;
-	s->z.avail_in = most;
-	return put(s, Z_NO_FLUSH) ? (ssize_t)most : 0;
+	s->z.avail_in = n_bytes;
+	return deflate_input(s, Z_NO_FLUSH) ? (ssize_t)n_bytes : 0;
 }
 
 static int stream_close(void *cookie)
 {
 	struct stream *s = cookie;
-	bool written = put(s, Z_FINISH);
+	bool written = deflate_input(s, Z_FINISH);
 
 	deflateEnd(&s->z);
 	written = !fclose(s->file) && written;

@@ -7,7 +7,8 @@
 
 #include "lib/base/buf.h"
 
-/* compression: as for mu_decompress_open.  fclose writes the end of the file; its result counts. */
+/* compression: as for mu_decompress_open.  fclose writes the end of the file, so callers must
+ * check its result. */
 int mu_compress_create(FILE **out, const char *path, struct mu_span compression,
 		       struct mu_err *err);
 

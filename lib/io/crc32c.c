@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CRC instruction has a latency of three cycles and a throughput of one.  So long inputs are
- * processed in three interleaved lanes.  A table that advances a checksum over the zeros of a lane
- * joins the three checksums. */
+ * processed in three interleaved lanes.  A table that advances a checksum over a lane of zeros
+ * combines the three checksums. */
 #include "lib/io/crc32c.h"
 
 #include <pthread.h>
@@ -129,7 +129,7 @@ uint32_t mu_crc32c(uint32_t crc, const void *p, size_t n)
 	return ~crc_instruction(~crc, p, n);
 }
 
-/* ---- joining ---- */
+/* ---- concatenation ---- */
 
 /* Returns a * b modulo the polynomial; the highest bit is the lowest power. */
 static uint32_t multiply(uint32_t a, uint32_t b)

@@ -18,7 +18,7 @@ struct table {
 	mu_csv_check check;
 };
 
-/* Parses a number, which may have blanks around it. */
+/* Parses a number between optional blanks. */
 static bool parse_number(const char *at, const char *stop, double *out)
 {
 	char text[64], *end;
@@ -44,11 +44,11 @@ static int push_value(struct table *t, double v, unsigned line, struct mu_err *e
 {
 	if (t->n == t->cap) {
 		size_t cap = t->cap ? 2 * t->cap : 1024;
-		double *more = realloc(t->v, cap * sizeof *more);
-		if (!more)
+		double *values = realloc(t->v, cap * sizeof *values);
+		if (!values)
 			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "%s:%u: no memory", t->source,
 				       line);
-		t->v = more;
+		t->v = values;
 		t->cap = cap;
 	}
 	t->v[t->n++] = v;
@@ -126,7 +126,7 @@ static int read_row(struct table *t, const char *at, const char *stop, unsigned 
 static int read_rows(struct table *t, struct mu_span text, struct mu_err *err)
 {
 	const char *at = text.data, *end = text.data + text.len;
-	bool heading_allowed = true; /* until the first line that is no comment */
+	bool heading_allowed = true; /* until the first line that is not a comment */
 	unsigned line;
 
 	if (text.len >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) /* byte order mark */
@@ -136,18 +136,18 @@ static int read_rows(struct table *t, struct mu_span text, struct mu_err *err)
 		const char *next = eol ? eol + 1 : end, *stop = eol ? eol : end;
 		if (stop > at && stop[-1] == '\r')
 			stop--;
-		bool comment = stop == at || *at == '#';
-		bool skip = comment || (heading_allowed && is_heading(at, stop));
-		size_t good = t->n;
-		int rc = skip ? 0 : read_row(t, at, stop, line, err);
+		bool is_comment = stop == at || *at == '#';
+		bool is_skipped = is_comment || (heading_allowed && is_heading(at, stop));
+		size_t n_before = t->n;
+		int rc = is_skipped ? 0 : read_row(t, at, stop, line, err);
 		if (rc && !(t->skip_bad && rc == -(int)MU_INVALID_ARGUMENT))
 			return rc;
 		if (rc) {
 			mu_warn("data", "left out: %s", err->msg);
-			t->n = good;
+			t->n = n_before;
 			t->skipped++;
 		}
-		heading_allowed = heading_allowed && comment;
+		heading_allowed = heading_allowed && is_comment;
 		at = next;
 	}
 	if (!t->rows)
@@ -164,12 +164,12 @@ int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source,
 		 bool skip_bad, struct mu_err *err)
 {
 	struct table t = {.source = source, .skip_bad = skip_bad, .check = check};
-	struct mu_err own;
+	struct mu_err local_err;
 	struct mu_shape shape;
 	struct mu_tensor tensor;
 	int rc;
 
-	err = err ? err : &own; /* the log needs the reason for skipped rows */
+	err = err ? err : &local_err; /* the log needs the reason for skipped rows */
 	rc = read_rows(&t, text, err);
 
 	if (!rc)

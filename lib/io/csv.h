@@ -9,11 +9,11 @@
  * that start with # are skipped.  The result is a double tensor [rows, fields].  Errors name file,
  * line and column.
  * check: (optional) returns true if the caller can use the row, else writes the reason.
- * skip_bad: bad rows are logged and skipped. */
-typedef bool (*mu_csv_check)(const double *row, int64_t fields, char *why, size_t size);
+ * skip_bad: invalid rows are logged and skipped. */
+typedef bool (*mu_csv_check)(const double *row, int64_t fields, char *reason, size_t size);
 int mu_csv_read(struct mu_tensor *out, const char *path, mu_csv_check check, bool skip_bad,
 		struct mu_err *err);
-/* The same for text in memory. */
+/* Parses text in memory. */
 int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source, mu_csv_check check,
 		 bool skip_bad, struct mu_err *err);
 

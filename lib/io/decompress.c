@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A FILE that decompresses another one, so that readers of lines, records or bytes need no extra
+/* A FILE that decompresses another FILE, so that readers of lines, records or bytes need no extra
  * code.  Concatenated gzip members, as from `cat a.gz b.gz`, are supported. */
 #include "lib/io/decompress.h"
 
@@ -37,7 +37,7 @@ static ssize_t stream_read(void *cookie, char *to, size_t n)
 	s->z.next_out = (unsigned char *)to;
 	s->z.avail_out = capacity;
 	for (;;) {
-		int rc = inflate(&s->z, Z_NO_FLUSH); /* it may have more output buffered */
+		int rc = inflate(&s->z, Z_NO_FLUSH); /* inflate may have buffered output */
 		if (rc == Z_STREAM_END)
 			inflateReset(&s->z);
 		else if (rc != Z_OK && rc != Z_BUF_ERROR)
@@ -123,9 +123,9 @@ static FILE *open_regular(const char *path)
 	FILE *file = fstat(fd, &st) || !S_ISREG(st.st_mode) ? NULL : fdopen(fd, "rb");
 	if (file)
 		return file;
-	int why = errno ? errno : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+	int errnum = errno ? errno : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
 	close(fd);
-	errno = why;
+	errno = errnum;
 	return NULL;
 }
 

@@ -57,25 +57,25 @@ const struct mu_doc_node *mu_doc_section(const struct mu_doc_node *map, const ch
 	return n && n->kind != MU_DOC_NULL ? n : NULL;
 }
 
-const char *mu_doc_text(const struct mu_doc_node *map, const char *path, const char *otherwise)
+const char *mu_doc_text(const struct mu_doc_node *map, const char *path, const char *default_value)
 {
 	const struct mu_doc_node *n = mu_doc_get(map, path);
 
-	return n && n->kind == MU_DOC_STRING ? n->text : otherwise;
+	return n && n->kind == MU_DOC_STRING ? n->text : default_value;
 }
 
-int64_t mu_doc_int(const struct mu_doc_node *map, const char *path, int64_t otherwise)
+int64_t mu_doc_int(const struct mu_doc_node *map, const char *path, int64_t default_value)
 {
 	const struct mu_doc_node *n = mu_doc_get(map, path);
 
-	return n && (n->kind == MU_DOC_INT || n->kind == MU_DOC_FLOAT) ? n->i : otherwise;
+	return n && (n->kind == MU_DOC_INT || n->kind == MU_DOC_FLOAT) ? n->i : default_value;
 }
 
-bool mu_doc_bool(const struct mu_doc_node *map, const char *path, bool otherwise)
+bool mu_doc_bool(const struct mu_doc_node *map, const char *path, bool default_value)
 {
 	const struct mu_doc_node *n = mu_doc_get(map, path);
 
-	return n && n->kind == MU_DOC_BOOL ? n->b : otherwise;
+	return n && n->kind == MU_DOC_BOOL ? n->b : default_value;
 }
 
 void mu_doc_path(const struct mu_doc_node *n, struct mu_buf *out)
@@ -127,16 +127,16 @@ int mu_doc_fail(const struct mu_doc_node *n, struct mu_err *err, enum mu_code co
 	return mu_fail(err, code, "%s", msg.data ? msg.data : "");
 }
 
-/* For a few names, comparing all pairs is faster than a hash map. */
-enum { COMPARED = 24 };
+/* For at most this number of keys, a comparison of all pairs is faster than a hash map. */
+enum { MAX_PAIRWISE = 24 };
 
-static struct mu_doc_node *duplicate_of_few(const struct mu_doc_node *map)
+static struct mu_doc_node *find_duplicate_pairwise(const struct mu_doc_node *map)
 {
 	mu_doc_each(map, c)
 	{
-		for (const struct mu_doc_node *before = map->first; before != c;
-		     before = before->next)
-			if (*before->key == *c->key && strcmp(before->key, c->key) == 0)
+		for (const struct mu_doc_node *earlier = map->first; earlier != c;
+		     earlier = earlier->next)
+			if (*earlier->key == *c->key && strcmp(earlier->key, c->key) == 0)
 				return c;
 	}
 	return NULL;
@@ -147,8 +147,8 @@ struct mu_doc_node *mu_doc_duplicate(const struct mu_doc_node *map)
 	struct mu_doc_node *found = NULL;
 	struct mu_map seen;
 
-	if (map->n <= COMPARED)
-		return duplicate_of_few(map);
+	if (map->n <= MAX_PAIRWISE)
+		return find_duplicate_pairwise(map);
 	mu_map_init(&seen);
 	mu_doc_each(map, c)
 	{

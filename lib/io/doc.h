@@ -5,8 +5,8 @@
  * parsers limit depth, nodes and bytes, so recursion over a tree is safe.  All memory is in the
  * document's arena.
  *
- * The getters mu_doc_opt_* do not change *out if the key is absent or null, so the caller's default
- * remains.  A value of another kind is INVALID_ARGUMENT.
+ * If the key is absent or null, the getters mu_doc_opt_* leave *out, which has the caller's
+ * default, unchanged.  A value of another kind is INVALID_ARGUMENT.
  */
 #ifndef MU_LIB_IO_DOC_H
 #define MU_LIB_IO_DOC_H
@@ -58,11 +58,11 @@ MU_AUTO_DEFINE(mu_doc_free, struct mu_doc)
  * map.  Only mu_doc_key finds keys with a dot. */
 struct mu_doc_node *mu_doc_key(const struct mu_doc_node *map, const char *key);
 struct mu_doc_node *mu_doc_get(const struct mu_doc_node *map, const char *path);
-/* Likewise; NULL also for a null. */
+/* As mu_doc_get, but returns NULL for a null too. */
 const struct mu_doc_node *mu_doc_section(const struct mu_doc_node *map, const char *path);
-const char *mu_doc_text(const struct mu_doc_node *map, const char *path, const char *otherwise);
-int64_t mu_doc_int(const struct mu_doc_node *map, const char *path, int64_t otherwise);
-bool mu_doc_bool(const struct mu_doc_node *map, const char *path, bool otherwise);
+const char *mu_doc_text(const struct mu_doc_node *map, const char *path, const char *default_value);
+int64_t mu_doc_int(const struct mu_doc_node *map, const char *path, int64_t default_value);
+bool mu_doc_bool(const struct mu_doc_node *map, const char *path, bool default_value);
 
 /* Appends the path, such as "spec.tasks.ps.replicas" or "spec.command[2]". */
 void mu_doc_path(const struct mu_doc_node *n, struct mu_buf *out);

@@ -134,7 +134,7 @@ int mu_doc_opt_list(const struct mu_doc_node *map, const char *key, struct mu_do
 	return opt_kind(map, key, MU_DOC_LIST, out, err);
 }
 
-/* Returns the edit distance of two short words; a large value for long ones. */
+/* Returns the edit distance of two short words; a large value for long words. */
 static unsigned edit_distance(const char *a, const char *b)
 {
 	enum { MAX = 40 };

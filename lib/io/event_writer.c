@@ -37,17 +37,17 @@ static int put_event(struct mu_event_writer *w, int64_t step, uint32_t field, st
 int mu_event_create(struct mu_event_writer **out, const char *folder, const char *suffix,
 		    struct mu_err *err)
 {
-	static _Atomic unsigned turn;
+	static _Atomic unsigned n_files;
 	struct mu_event_writer w;
 	char host[256] = "localhost";
 	int rc;
 
-	MU_AUTO_FREE char *within = mu_xasprintf("%s/", folder);
-	if ((rc = mu_make_folders(within, err)))
+	MU_AUTO_FREE char *folder_path = mu_xasprintf("%s/", folder);
+	if ((rc = mu_make_folders(folder_path, err)))
 		return rc;
 	gethostname(host, sizeof host - 1);
 	w.path = mu_xasprintf("%s/events.out.tfevents.%010lld.%s.%d.%u%s", folder,
-			      (long long)time(NULL), host, (int)getpid(), turn++, suffix);
+			      (long long)time(NULL), host, (int)getpid(), n_files++, suffix);
 	rc = mu_tfrecord_create(&w.file, w.path, false, err);
 	if (!rc) {
 		rc = put_event(&w, 0, VERSION, MU_SPAN("brain.Event:2"), err);
@@ -170,7 +170,7 @@ static size_t bucket_of(double v)
 static void put_buckets(struct mu_buf *b, const double *counts)
 {
 	MU_AUTO_BUF edges = {0};
-	MU_AUTO_BUF filled = {0};
+	MU_AUTO_BUF bucket_counts = {0};
 
 	for (size_t i = 0; i < n_limits;) {
 		double count = counts[i], end = limits[i];
@@ -181,13 +181,13 @@ static void put_buckets(struct mu_buf *b, const double *counts)
 			count = 0;
 		}
 		mu_buf_put(&edges, &end, sizeof end);
-		mu_buf_put(&filled, &count, sizeof count);
+		mu_buf_put(&bucket_counts, &count, sizeof count);
 	}
 	mu_pb_put_bytes(b, 6, mu_buf_span(&edges));
-	mu_pb_put_bytes(b, 7, mu_buf_span(&filled));
+	mu_pb_put_bytes(b, 7, mu_buf_span(&bucket_counts));
 }
 
-/* Like TensorFlow, leaves out a field that is zero. */
+/* Like TensorFlow, omits a field that is zero. */
 static void put_nonzero(struct mu_buf *b, uint32_t number, double v)
 {
 	if (v != 0)
@@ -200,14 +200,14 @@ void mu_summary_histogram(struct mu_buf *summary, struct mu_span tag, const doub
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	double min = DBL_MAX, max = -DBL_MAX, sum = 0, squares = 0;
 	MU_AUTO_FREE double *counts = NULL;
-	size_t used = 0;
+	size_t n_finite = 0;
 
 	pthread_once(&once, make_limits);
 	counts = MU_NEW_ARRAY(double, n_limits);
 	for (size_t i = 0; i < n; i++) {
 		if (!isfinite(values[i]))
 			continue;
-		used++;
+		n_finite++;
 		counts[bucket_of(values[i])]++;
 		min = values[i] < min ? values[i] : min;
 		max = values[i] > max ? values[i] : max;
@@ -220,7 +220,7 @@ void mu_summary_histogram(struct mu_buf *summary, struct mu_span tag, const doub
 	size_t histo = mu_pb_begin(summary, 5);
 	put_nonzero(summary, 1, min);
 	put_nonzero(summary, 2, max);
-	put_nonzero(summary, 3, (double)used);
+	put_nonzero(summary, 3, (double)n_finite);
 	put_nonzero(summary, 4, sum);
 	put_nonzero(summary, 5, squares);
 	put_buckets(summary, counts);

@@ -17,7 +17,7 @@ int mu_event_summary(struct mu_event_writer *w, int64_t step, struct mu_span sum
 		     struct mu_err *err);
 int mu_event_graph(struct mu_event_writer *w, int64_t step, struct mu_span graph_def,
 		   struct mu_err *err);
-/* Writes a serialized Event message as it is. */
+/* Writes a serialized Event message unchanged. */
 int mu_event_import(struct mu_event_writer *w, struct mu_span event, struct mu_err *err);
 enum mu_session_log { MU_SESSION_START = 1, MU_SESSION_STOP = 2, MU_SESSION_CHECKPOINT = 3 };
 int mu_event_session_log(struct mu_event_writer *w, int64_t step, enum mu_session_log status,
@@ -25,7 +25,7 @@ int mu_event_session_log(struct mu_event_writer *w, int64_t step, enum mu_sessio
 int mu_event_flush(struct mu_event_writer *w, struct mu_err *err);
 int mu_event_close(struct mu_event_writer *w, struct mu_err *err); /* frees w always */
 
-/* Appends to the body of a Summary. */
+/* Appends a scalar to the body of a Summary. */
 void mu_summary_scalar(struct mu_buf *summary, const char *tag, float value);
 /* Appends a histogram of n values in TensorBoard's usual buckets. */
 void mu_summary_histogram(struct mu_buf *summary, struct mu_span tag, const double *values,

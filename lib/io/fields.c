@@ -8,7 +8,7 @@
 
 #include "lib/base/rfc3339.h"
 
-enum { KEYS_MAX = 32 };
+enum { MAX_KEYS = 32 };
 
 static int read_int(const struct mu_doc_node *map, const struct field *f, int *out,
 		    struct mu_err *err)
@@ -74,7 +74,7 @@ static int read_field(const struct mu_doc_node *map, const struct field *f, void
 	case FIELD_BOOL:
 		return mu_doc_opt_bool(map, f->key, out, err);
 	case FIELD_DOUBLE:
-		return mu_doc_opt_float(map, f->key, f->least, f->most, out, err);
+		return mu_doc_opt_float(map, f->key, f->min_value, f->max_value, out, err);
 	case FIELD_ENUM:
 		return mu_doc_opt_choice(map, f->key, f->names, out, err);
 	case FIELD_NAME:
@@ -89,7 +89,7 @@ static int read_field(const struct mu_doc_node *map, const struct field *f, void
 		return read_ints(map, f, out, (unsigned *)((char *)base + f->count), err);
 	case FIELD_SECTION:
 		return read_section(map, f, out, err);
-	default: /* only in tables of a status, or not read here */
+	default: /* kinds that only fields_decode reads, and FIELD_CUSTOM */
 		return 0;
 	}
 }
@@ -97,10 +97,10 @@ static int read_field(const struct mu_doc_node *map, const struct field *f, void
 int fields_read(const struct mu_doc_node *map, const struct field *fields, void *out,
 		struct mu_err *err)
 {
-	const char *known[KEYS_MAX] = {NULL};
+	const char *known[MAX_KEYS] = {NULL};
 	int rc;
 
-	for (unsigned i = 0; fields[i].key && i < KEYS_MAX - 1; i++)
+	for (unsigned i = 0; fields[i].key && i < MAX_KEYS - 1; i++)
 		known[i] = fields[i].key;
 	rc = mu_doc_known_keys(map, known, err);
 	for (; rc == 0 && fields->key; fields++)
@@ -175,7 +175,7 @@ static cJSON *encode_section(const struct field *f, const void *from)
 	return NULL;
 }
 
-/* The value of a member; NULL when it is not written. */
+/* Returns the value of a member; NULL: it is not written. */
 static cJSON *encode_field(const struct field *f, const void *base)
 {
 	const void *at = (const char *)base + f->offset;

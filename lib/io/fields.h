@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of the members that a JSON or YAML object and a struct have in common.
+/* Tables that map the members of a JSON or YAML object to the members of a struct.
  *
- * A manifest is read strictly: fields_read fails with the line and path of an unknown key and of a
- * value of another kind or out of range.  A status is read leniently, since others may have written
- * to it: fields_decode skips what does not fit.  Both leave a member of the struct alone when its
- * key is absent, so the caller's default stands.
+ * A manifest is read strictly: an unknown key, a value of another kind, and a value out of range
+ * are errors of fields_read with line and path.  A status is read leniently, because other programs
+ * may have written it: fields_decode skips invalid values.  If a key is absent, both leave the
+ * member of the struct, which has the caller's default, unchanged.
  */
 #ifndef MU_LIB_IO_FIELDS_H
 #define MU_LIB_IO_FIELDS_H
@@ -14,21 +14,21 @@
 struct cJSON;
 
 enum field_kind {
-	FIELD_ELSEWHERE, /* a known key, which the caller reads */
-	FIELD_INT,       /* int */
-	FIELD_INT64,     /* int64_t */
-	FIELD_BOOL,      /* bool; written only when true */
-	FIELD_DOUBLE,    /* double; written only when finite */
-	FIELD_TIME,      /* double, seconds; RFC 3339 in JSON, written only when positive */
-	FIELD_ENUM,      /* int or enum: the position in `names`; an empty name is not written */
-	FIELD_NAME,      /* const char *: one of `names` */
-	FIELD_TEXT,      /* const char * into the document; NULL is not written */
-	FIELD_CHARS,     /* char[size]; a text that is too long is skipped */
-	FIELD_COPY,      /* char *, allocated; NULL is not written */
-	FIELD_LIST,      /* const struct mu_doc_node *; not in JSON */
-	FIELD_MAP,       /* likewise */
-	FIELD_INTS,      /* int[]; not written when empty, and not decoded */
-	FIELD_SECTION,   /* the object's own table, `section`; not written when empty */
+	FIELD_CUSTOM,  /* a known key that the caller reads */
+	FIELD_INT,     /* int */
+	FIELD_INT64,   /* int64_t */
+	FIELD_BOOL,    /* bool; written only when true */
+	FIELD_DOUBLE,  /* double; written only when finite */
+	FIELD_TIME,    /* double, seconds; RFC 3339 in JSON, written only when positive */
+	FIELD_ENUM,    /* int or enum: the index in `names`; an empty name is not written */
+	FIELD_NAME,    /* const char *: one of `names` */
+	FIELD_TEXT,    /* const char * into the document; NULL is not written */
+	FIELD_CHARS,   /* char[size]; a text that is too long is skipped */
+	FIELD_COPY,    /* char *, allocated; NULL is not written */
+	FIELD_LIST,    /* const struct mu_doc_node *; not in JSON */
+	FIELD_MAP,     /* const struct mu_doc_node *; not in JSON */
+	FIELD_INTS,    /* int[]; not written when empty, and not decoded */
+	FIELD_SECTION, /* an object with the table `section`; not written when empty */
 };
 
 struct field {
@@ -36,23 +36,23 @@ struct field {
 	enum field_kind kind;
 	size_t offset, size;
 	bool optional; /* 0 and "" are not written */
-	size_t count;  /* INTS: the place of their number, an unsigned */
+	size_t count;  /* INTS: offset of their number, an unsigned */
 	union {
 		struct {
 			int64_t min, max;
 		};
 		struct {
-			double least, most;
+			double min_value, max_value;
 		};
 		const char *const *names; /* NULL-terminated */
 		const struct field *section;
 	};
 };
-/* The place of a member. */
+/* Offset and size of a member. */
 #define AT(type, member)                                                                           \
 	.offset = offsetof(struct type, member), .size = sizeof(((struct type *)0)->member)
 
-/* Strict.  `map` may be NULL: everything is absent. */
+/* Strict.  `map` may be NULL: all keys are absent. */
 int fields_read(const struct mu_doc_node *map, const struct field *fields, void *out,
 		struct mu_err *err);
 /* Lenient. */

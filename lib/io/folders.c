@@ -21,7 +21,7 @@ int mu_make_folders(const char *path, struct mu_err *err)
 			return mu_fail_errno(err, errno, "cannot make the folder %s", copy);
 		*slash = '/';
 	}
-	last[1] = '\0'; /* with the slash, access fails if there is a file of this name */
+	last[1] = '\0'; /* with the slash, access() fails if the path is a file */
 	return access(copy, F_OK) ? mu_fail_errno(err, errno, "cannot make the folder %s", copy)
 				  : 0;
 }

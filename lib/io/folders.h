@@ -4,9 +4,9 @@
 
 #include "lib/base/err.h"
 
-/* Creates the missing folders up to the last '/' of path; for "a/b/" all of them. */
+/* Creates the missing folders up to the last '/' of path; for "a/b/" both. */
 int mu_make_folders(const char *path, struct mu_err *err);
-/* Creates only the last of them; NOT_FOUND if its parent is missing. */
+/* Creates only the last of these folders; NOT_FOUND if its parent is missing. */
 int mu_make_folder(const char *path, struct mu_err *err);
 
 #endif

@@ -26,25 +26,27 @@ static int gz_read_all(gzFile file, struct mu_buf *out, const char *path, size_t
 		if (n == CHUNK)
 			continue;
 		int zerr;
-		const char *what = gzerror(file, &zerr);
+		const char *message = gzerror(file, &zerr);
 		if (zerr == Z_OK || zerr == Z_STREAM_END)
 			return 0;
 		if (zerr == Z_ERRNO)
 			return mu_fail_errno(err, errno, "cannot read %s", path);
 		return mu_fail(err, MU_DATA_LOSS, "%s: the gzip stream is broken at offset %zu: %s",
-			       path, out->len - start, zerr == Z_BUF_ERROR ? "truncated" : what);
+			       path, out->len - start, zerr == Z_BUF_ERROR ? "truncated" : message);
 	}
 }
 
-/* For a relative path the error also names the current folder, because a manifest may be run from
- * another one. */
-static int cannot_open(const char *path, int why, struct mu_err *err)
+/* For a relative path the error also names the current folder, because a manifest may be used from
+ * another folder. */
+static int fail_open(const char *path, int errnum, struct mu_err *err)
 {
-	MU_AUTO_FREE char *here = why == ENOENT && *path != '/' ? getcwd(NULL, 0) : NULL;
+	MU_AUTO_FREE char *current_folder =
+	    errnum == ENOENT && *path != '/' ? getcwd(NULL, 0) : NULL;
 
-	return here ? mu_fail(err, MU_NOT_FOUND, "cannot read %s: %s; the current folder is %s",
-			      path, strerror(why), here)
-		    : mu_fail_errno(err, why, "cannot read %s", path);
+	return current_folder
+		   ? mu_fail(err, MU_NOT_FOUND, "cannot read %s: %s; the current folder is %s",
+			     path, strerror(errnum), current_folder)
+		   : mu_fail_errno(err, errnum, "cannot read %s", path);
 }
 
 int mu_gz_read_file(struct mu_buf *out, const char *path, size_t limit, struct mu_err *err)
@@ -53,7 +55,7 @@ int mu_gz_read_file(struct mu_buf *out, const char *path, size_t limit, struct m
 	size_t start = out->len;
 
 	if (fd < 0)
-		return cannot_open(path, errno, err);
+		return fail_open(path, errno, err);
 	gzFile file = gzdopen(fd, "rb");
 	if (!file) {
 		close(fd);

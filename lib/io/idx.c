@@ -48,8 +48,8 @@ static void big_endian_to_host(struct mu_tensor *t)
 	}
 }
 
-static int idx_read_head(struct mu_span file, const char *path, enum mu_dtype *dtype,
-			 struct mu_shape *shape, size_t *head, struct mu_err *err)
+static int idx_read_header(struct mu_span file, const char *path, enum mu_dtype *dtype,
+			   struct mu_shape *shape, size_t *header_bytes, struct mu_err *err)
 {
 	const unsigned char *p = (const unsigned char *)file.data;
 
@@ -59,9 +59,9 @@ static int idx_read_head(struct mu_span file, const char *path, enum mu_dtype *d
 			       "of a type (8, 9 or 11 to 14) and at most %d dimensions",
 			       path, MU_MAX_RANK);
 	*dtype = type_of(p[2]);
-	*head = 4 + (size_t)p[3] * 4;
+	*header_bytes = 4 + (size_t)p[3] * 4;
 	*shape = mu_shape_scalar();
-	if (file.len < *head)
+	if (file.len < *header_bytes)
 		return mu_fail(err, MU_DATA_LOSS, "%s: offset %zu: the dimensions are truncated",
 			       path, file.len);
 	for (unsigned d = 0; d < p[3]; d++) {
@@ -74,17 +74,18 @@ static int idx_read_head(struct mu_span file, const char *path, enum mu_dtype *d
 	return 0;
 }
 
-/* Allocates a tensor for the elements, if their size equals the `have` bytes after the header. */
+/* Allocates a tensor for the elements, if their size equals n_bytes, the bytes after the header. */
 static int new_tensor(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
-		      size_t head, uint64_t have, const char *path, struct mu_err *err)
+		      size_t header_bytes, uint64_t n_bytes, const char *path, struct mu_err *err)
 {
 	size_t size = mu_dtype_size(dtype);
 
-	if (have % size || have / size != (uint64_t)shape->count)
+	if (n_bytes % size || n_bytes / size != (uint64_t)shape->count)
 		return mu_fail(
 		    err, MU_DATA_LOSS,
 		    "%s: offset %zu: shape %s of %s does not fit the %llu bytes that follow", path,
-		    head, mu_shape_str(shape), mu_dtype_name(dtype), (unsigned long long)have);
+		    header_bytes, mu_shape_str(shape), mu_dtype_name(dtype),
+		    (unsigned long long)n_bytes);
 	if (mu_tensor_new(out, dtype, shape, err))
 		return mu_wrap(err, "%s", path);
 	return 0;
@@ -96,14 +97,14 @@ int mu_idx_read(struct mu_tensor *out, const char *path, struct mu_err *err)
 	struct mu_shape shape = {0};
 	enum mu_dtype dtype = MU_DT_INVALID;
 	struct mu_tensor t;
-	size_t head = 0;
+	size_t header_bytes = 0;
 	int rc;
 
 	if ((rc = mu_gz_read_file(&file, path, MAX_FILE, err)) ||
-	    (rc = idx_read_head(mu_buf_span(&file), path, &dtype, &shape, &head, err)) ||
-	    (rc = new_tensor(&t, dtype, &shape, head, file.len - head, path, err)))
+	    (rc = idx_read_header(mu_buf_span(&file), path, &dtype, &shape, &header_bytes, err)) ||
+	    (rc = new_tensor(&t, dtype, &shape, header_bytes, file.len - header_bytes, path, err)))
 		return rc;
-	memcpy(t.data, file.data + head, file.len - head);
+	memcpy(t.data, file.data + header_bytes, file.len - header_bytes);
 	big_endian_to_host(&t);
 	*out = t;
 	return 0;

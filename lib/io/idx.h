@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* IDX files (MNIST's own format), plain or gzipped. */
+/* IDX files, the format of MNIST, plain or gzipped. */
 #ifndef MU_LIB_IO_IDX_H
 #define MU_LIB_IO_IDX_H
 

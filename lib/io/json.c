@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cJSON parses the text, and its tree is converted to a document.  Strings are NUL-terminated.  But
+/* cJSON parses the text, and its tree is converted to a document.  Strings are NUL-terminated, but
  * cJSON accepts a NUL in a string, and parses the invalid escape "\uwxyz" as NUL.  So this file
- * rejects both before parsing.  The text is not copied: a large block, allocated for each watch
- * event, makes glibc merge the small blocks that cJSON has just freed. */
+ * rejects both before cJSON parses the text.  The text is not copied, because a large allocation
+ * for each watch event makes glibc merge the small blocks that cJSON has just freed. */
 #include "lib/io/json.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 
-/* ---- reading ---- */
+/* ---- parser ---- */
 
 static int json_fail_at(const char *source, const char *text, const char *at, struct mu_err *err,
 			const char *problem)
@@ -41,7 +41,7 @@ int mu_json_tree(cJSON **out, struct mu_span span, const char *source, struct mu
 	const char *text = span.data, *end = text + span.len, *at;
 	cJSON *json;
 
-	/* cJSON 1.7.15 reads one byte past the end of a text that ends after a comma */
+	/* cJSON 1.7.15 reads one byte past the end of a text that ends with a comma. */
 	if (!span.len || end[-1] == ',')
 		return json_fail_at(source, text, end, err, "not valid JSON");
 	if ((at = memchr(text, 0, span.len)))
@@ -85,7 +85,7 @@ static int json_add_value(struct mu_doc *d, struct mu_doc_node *parent, const cJ
 			  unsigned depth, unsigned max_values, struct mu_err *err)
 {
 	const char *key = value->string;
-	struct mu_doc_node *n, *twice;
+	struct mu_doc_node *n, *duplicate;
 	const cJSON *child;
 	int rc;
 
@@ -111,9 +111,9 @@ static int json_add_value(struct mu_doc *d, struct mu_doc_node *parent, const cJ
 			if (rc)
 				return rc;
 		}
-		twice = n->kind == MU_DOC_MAP ? mu_doc_duplicate(n) : NULL;
-		if (twice)
-			return mu_doc_invalid(twice, err, "is given twice");
+		duplicate = n->kind == MU_DOC_MAP ? mu_doc_duplicate(n) : NULL;
+		if (duplicate)
+			return mu_doc_invalid(duplicate, err, "is given twice");
 	}
 	return 0;
 }
@@ -149,12 +149,17 @@ int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, 
 	return rc;
 }
 
-/* ---- writing ---- */
+/* ---- writer ---- */
 
-/* Length of the UTF-8 character at p, which ends with NUL; 0 if it is invalid. */
+/* Returns the length of the UTF-8 character at p, a NUL-terminated string; 0: it is invalid. */
 static size_t utf8_length(const unsigned char *p)
 {
-	size_t n = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf5 ? 4 : 0;
+	size_t n = *p < 0x80   ? 1
+		   : *p < 0xc2 ? 0
+		   : *p < 0xe0 ? 2
+		   : *p < 0xf0 ? 3
+		   : *p < 0xf5 ? 4
+			       : 0;
 
 	for (size_t i = 1; i < n; i++)
 		if ((p[i] & 0xc0) != 0x80)
@@ -164,8 +169,8 @@ static size_t utf8_length(const unsigned char *p)
 	return overlong || surrogate || too_large ? 0 : n;
 }
 
-/* JSON is UTF-8, but the names of a client's resources can have any bytes: '?' replaces invalid
- * ones. */
+/* Replaces invalid bytes by '?', because JSON is UTF-8, but names of a client's resources may have
+ * any bytes. */
 static void replace_invalid_utf8(char *text)
 {
 	for (size_t n; *text; text += n ? n : 1) {

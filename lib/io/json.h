@@ -12,12 +12,12 @@ struct cJSON;
  * -.5, and control characters as spaces and in strings. */
 int mu_json_tree(struct cJSON **out, struct mu_span text, const char *source, struct mu_err *err);
 
-/* A text has at most this number of values plus one, which bounds the memory that cJSON allocates.
- */
+/* Counts separators.  The number of values is at most one larger, which bounds the memory that
+ * cJSON allocates. */
 size_t mu_json_separators(struct mu_span text);
 
-/* Makes a document with a copy of the tree.  Fails on duplicate keys, too deep trees and more than
- * max_values values.  cJSON parses numbers as doubles, so integers from 2^53 on are FLOAT. */
+/* Creates a document with a copy of the tree.  Fails on duplicate keys, too deep trees and more
+ * than max_values values.  cJSON parses numbers as doubles, so integers from 2^53 on are FLOAT. */
 int mu_json_doc(struct mu_doc **out, const struct cJSON *json, const char *source,
 		unsigned max_values, struct mu_err *err);
 

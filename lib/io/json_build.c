@@ -68,7 +68,7 @@ void mu_json_set_text(cJSON *object, const char *key, const char *value)
 	cJSON_AddStringToObject(object, key, value);
 }
 
-static cJSON *child(cJSON *object, const char *key, cJSON *(*add)(cJSON *, const char *))
+static cJSON *get_or_add(cJSON *object, const char *key, cJSON *(*add)(cJSON *, const char *))
 {
 	cJSON *c = cJSON_GetObjectItemCaseSensitive(object, key);
 
@@ -80,12 +80,12 @@ static cJSON *child(cJSON *object, const char *key, cJSON *(*add)(cJSON *, const
 
 cJSON *mu_json_object_in(cJSON *object, const char *key)
 {
-	return child(object, key, cJSON_AddObjectToObject);
+	return get_or_add(object, key, cJSON_AddObjectToObject);
 }
 
 cJSON *mu_json_array_in(cJSON *object, const char *key)
 {
-	return child(object, key, cJSON_AddArrayToObject);
+	return get_or_add(object, key, cJSON_AddArrayToObject);
 }
 
 cJSON *mu_json_merge_patch(const cJSON *from, const cJSON *to)

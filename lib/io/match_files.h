@@ -6,7 +6,7 @@
 
 #include "lib/base/err.h"
 
-/* Appends the names of the files that match the pattern, sorted; none is no error.  As in
+/* Appends the names of the files that match the pattern, sorted.  No match is not an error.  As in
  * TensorFlow, `*` also matches a dot at the start of a file name (glob has no flag for folders).
  * *found is zeroed before the first pattern; the caller frees it with globfree, also after an
  * error. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libpng reports errors by longjmp.  All resources are fields of a struct that the caller of setjmp
- * does not modify, so they can be released after a jump. */
+/* libpng reports errors by longjmp.  All resources are members of a struct that the function with
+ * setjmp does not modify, so they can be released after a jump. */
 #include "lib/io/png.h"
 
 #include <setjmp.h>
@@ -16,7 +16,7 @@ static void ignore_warning(png_structp png, png_const_charp message)
 {
 }
 
-/* ---- reading ---- */
+/* ---- reader ---- */
 
 static void on_read_error(png_structp png, png_const_charp message)
 {
@@ -30,16 +30,16 @@ static void read_bytes(png_structp png, png_bytep to, size_t n)
 {
 	struct mu_png *p = png_get_io_ptr(png);
 
-	if (n > p->left.len)
+	if (n > p->remaining.len)
 		png_error(png, "the file is truncated");
-	memcpy(to, p->left.data, n);
-	p->left.data += n;
-	p->left.len -= n;
+	memcpy(to, p->remaining.data, n);
+	p->remaining.data += n;
+	p->remaining.len -= n;
 }
 
 static bool read_info(struct mu_png *p)
 {
-	/* Text chunks are not used, and libpng would keep a thousand of 8 MB each. */
+	/* Skips unused text chunks; libpng would store a thousand of 8 MB each. */
 	static const png_byte skipped[] = "tEXt\0zTXt\0iTXt\0sPLT";
 
 	if (setjmp(png_jmpbuf(p->png)))
@@ -74,7 +74,7 @@ int mu_png_open(struct mu_png *p, struct mu_span file, struct mu_err *err)
 {
 	int rc;
 
-	*p = (struct mu_png){.file = file, .left = file};
+	*p = (struct mu_png){.file = file, .remaining = file};
 	p->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, p, on_read_error, ignore_warning);
 	if (!p->png || !read_info(p)) {
 		mu_png_fini(p);
@@ -91,19 +91,19 @@ int mu_png_open(struct mu_png *p, struct mu_span file, struct mu_err *err)
 	return rc;
 }
 
-/* Sets the same conversions as TensorFlow.  As there, an image of fewer than 8 bits without alpha
- * gets its largest sample value as alpha (3 for 2 bits), not 255. */
+/* Sets the same conversions as TensorFlow.  Therefore an image of fewer than 8 bits without alpha
+ * has its largest sample value as alpha (3 for 2 bits), not 255. */
 static void set_conversions(const struct mu_png *p, unsigned channels, unsigned bits)
 {
 	unsigned colour = png_get_color_type(p->png, p->info);
 	unsigned depth = png_get_bit_depth(p->png, p->info);
-	bool is_grey = !(colour & PNG_COLOR_MASK_COLOR), alpha = colour & PNG_COLOR_MASK_ALPHA;
+	bool is_grey = !(colour & PNG_COLOR_MASK_COLOR), has_alpha = colour & PNG_COLOR_MASK_ALPHA;
 
-	if (channels % 2 && (alpha || has_transparency(p)))
+	if (channels % 2 && (has_alpha || has_transparency(p)))
 		png_set_strip_alpha(p->png);
-	else if (channels % 2 == 0 && !alpha && has_transparency(p))
+	else if (channels % 2 == 0 && !has_alpha && has_transparency(p))
 		png_set_tRNS_to_alpha(p->png);
-	else if (channels % 2 == 0 && !alpha)
+	else if (channels % 2 == 0 && !has_alpha)
 		png_set_add_alpha(p->png, (1u << depth) - 1, PNG_FILLER_AFTER);
 	if (depth == 16 && bits == 8)
 		png_set_strip_16(p->png);
@@ -129,22 +129,22 @@ static void widen(unsigned char *row, size_t n)
 
 static bool read_pixels(struct mu_png *p, unsigned channels, unsigned bits, unsigned char *out)
 {
-	size_t n = (size_t)p->width * channels, each = n * bits / 8;
-	bool widens = bits == 16 && png_get_bit_depth(p->png, p->info) <= 8;
+	size_t n = (size_t)p->width * channels, row_bytes = n * bits / 8;
+	bool is_widened = bits == 16 && png_get_bit_depth(p->png, p->info) <= 8;
 
 	if (setjmp(png_jmpbuf(p->png)))
 		return false;
 	set_conversions(p, channels, bits);
 	int passes = png_set_interlace_handling(p->png);
 	png_read_update_info(p->png, p->info);
-	if (png_get_rowbytes(p->png, p->info) != (widens ? n : each))
+	if (png_get_rowbytes(p->png, p->info) != (is_widened ? n : row_bytes))
 		png_error(p->png, "unexpected row size");
 	for (int pass = 0; pass < passes; pass++)
 		for (uint32_t y = 0; y < p->height; y++)
-			png_read_row(p->png, out + y * each, NULL);
+			png_read_row(p->png, out + y * row_bytes, NULL);
 	png_read_end(p->png, NULL);
-	for (uint32_t y = 0; widens && y < p->height; y++)
-		widen(out + y * each, n);
+	for (uint32_t y = 0; is_widened && y < p->height; y++)
+		widen(out + y * row_bytes, n);
 	return true;
 }
 
@@ -161,7 +161,7 @@ void mu_png_fini(struct mu_png *p)
 	png_destroy_read_struct(&p->png, &p->info, NULL);
 }
 
-/* ---- writing ---- */
+/* ---- writer ---- */
 
 struct writing {
 	png_structp png;
@@ -211,7 +211,7 @@ int mu_png_write(struct mu_buf *out, const void *pixels, const struct mu_png_sha
 		 struct mu_err *err)
 {
 	struct writing w = {.out = out};
-	size_t before = out->len;
+	size_t old_len = out->len;
 	int rc = 0;
 
 	if (!s->height || !s->width || !s->channels || s->channels > 4 ||
@@ -223,7 +223,7 @@ int mu_png_write(struct mu_buf *out, const void *pixels, const struct mu_png_sha
 		    s->height, s->width, s->channels, s->bits);
 	w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &w, on_write_error, ignore_warning);
 	if (!w.png || !write_image(&w, pixels, s)) {
-		out->len = before;
+		out->len = old_len;
 		rc = mu_fail(err, MU_INTERNAL, "PNG encoding failed: %s", w.message);
 	}
 	png_destroy_write_struct(&w.png, &w.info);

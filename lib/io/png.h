@@ -24,8 +24,8 @@ struct mu_png {
 	/* private */
 	struct png_struct_def *png;
 	struct png_info_def *info;
-	struct mu_span file, left; /* borrowed */
-	char message[128];         /* libpng's error */
+	struct mu_span file, remaining; /* borrowed */
+	char message[128];              /* libpng's error */
 };
 
 /* Reads the header.  The struct must not be moved until mu_png_fini. */

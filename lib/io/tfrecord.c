@@ -34,31 +34,31 @@ int mu_tfrecord_create(struct mu_tfrecord_writer **out, const char *path, bool a
 	return 0;
 }
 
-static void frame_head(char head[MU_TFRECORD_HEAD], uint64_t len)
+static void encode_header(char header[MU_TFRECORD_HEADER], uint64_t len)
 {
-	memcpy(head, &len, 8);
-	uint32_t crc = mu_crc32c_mask(mu_crc32c(0, head, 8));
-	memcpy(head + 8, &crc, 4);
+	memcpy(header, &len, 8);
+	uint32_t crc = mu_crc32c_mask(mu_crc32c(0, header, 8));
+	memcpy(header + 8, &crc, 4);
 }
 
 void mu_tfrecord_frame(struct mu_buf *out, struct mu_span record)
 {
-	char head[MU_TFRECORD_HEAD];
+	char header[MU_TFRECORD_HEADER];
 	uint32_t crc = mu_crc32c_mask(mu_crc32c(0, record.data, record.len));
 
-	frame_head(head, record.len);
-	mu_buf_put(out, head, sizeof head);
+	encode_header(header, record.len);
+	mu_buf_put(out, header, sizeof header);
 	mu_buf_put(out, record.data, record.len);
 	mu_buf_put(out, &crc, sizeof crc);
 }
 
 int mu_tfrecord_write(struct mu_tfrecord_writer *w, struct mu_span record, struct mu_err *err)
 {
-	char head[MU_TFRECORD_HEAD];
+	char header[MU_TFRECORD_HEADER];
 	uint32_t crc = mu_crc32c_mask(mu_crc32c(0, record.data, record.len));
 
-	frame_head(head, record.len);
-	if (fwrite(head, 1, sizeof head, w->file) != sizeof head ||
+	encode_header(header, record.len);
+	if (fwrite(header, 1, sizeof header, w->file) != sizeof header ||
 	    fwrite(record.data, 1, record.len, w->file) != record.len ||
 	    fwrite(&crc, 1, sizeof crc, w->file) != sizeof crc)
 		return mu_fail_errno(err, errno, "cannot write %s", w->path);
@@ -135,10 +135,10 @@ static bool checksum_matches(const char *p, size_t n, const char *stored)
 }
 
 /* Reads the header of a record into r->buf, and its length. */
-static int tfrecord_read_head(struct mu_tfrecord_reader *r, uint64_t *out, struct mu_err *err)
+static int tfrecord_read_header(struct mu_tfrecord_reader *r, uint64_t *out, struct mu_err *err)
 {
 	uint64_t len;
-	int rc = read_more(r, MU_TFRECORD_HEAD, err);
+	int rc = read_more(r, MU_TFRECORD_HEADER, err);
 
 	if (rc)
 		return rc;
@@ -162,14 +162,14 @@ static int tfrecord_read_head(struct mu_tfrecord_reader *r, uint64_t *out, struc
 static int read_frame(struct mu_tfrecord_reader *r, struct mu_err *err)
 {
 	uint64_t len;
-	int rc = tfrecord_read_head(r, &len, err);
+	int rc = tfrecord_read_header(r, &len, err);
 
 	if (rc)
 		return rc;
-	rc = read_more(r, len + MU_TFRECORD_FOOT, err);
+	rc = read_more(r, len + MU_TFRECORD_FOOTER, err);
 	if (rc)
 		return rc;
-	const char *data = r->buf.data + MU_TFRECORD_HEAD;
+	const char *data = r->buf.data + MU_TFRECORD_HEADER;
 	if (!checksum_matches(data, len, data + len))
 		return mu_fail(err, MU_DATA_LOSS,
 			       "%s: the record at offset %" PRIu64 " does not match its checksum",
@@ -188,11 +188,11 @@ int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struc
 	int rc = read_frame(r, err);
 	if (rc < 0) {
 		fseeko(r->file, (off_t)r->offset,
-		       SEEK_SET); /* fails on streams, which is ignored */
+		       SEEK_SET); /* ignores the error on streams that are not seekable */
 		return rc;
 	}
-	*record = (struct mu_span){r->buf.data + MU_TFRECORD_HEAD,
-				   r->buf.len - MU_TFRECORD_HEAD - MU_TFRECORD_FOOT};
+	*record = (struct mu_span){r->buf.data + MU_TFRECORD_HEADER,
+				   r->buf.len - MU_TFRECORD_HEADER - MU_TFRECORD_FOOTER};
 	r->offset += r->buf.len;
 	return 1;
 }
@@ -216,9 +216,9 @@ int mu_tfrecord_skip(struct mu_tfrecord_reader *r, struct mu_err *err)
 
 	mu_buf_clear(&r->buf);
 	clearerr(r->file);
-	rc = tfrecord_read_head(r, &len, err);
+	rc = tfrecord_read_header(r, &len, err);
 	if (!rc)
-		rc = read_more(r, len + MU_TFRECORD_FOOT, err);
+		rc = read_more(r, len + MU_TFRECORD_FOOTER, err);
 	if (!rc)
 		r->offset += r->buf.len;
 	else

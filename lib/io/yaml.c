@@ -10,7 +10,7 @@
 #include "lib/base/map.h"
 #include "lib/io/json.h"
 
-/* A manifest has some hundred values; this is enough for a long list of jobs. */
+/* A manifest has a few hundred values; the limit allows long lists of jobs. */
 enum { MAX_NODES = 100000 };
 
 struct reader {
@@ -27,9 +27,10 @@ static unsigned line_of(const yaml_event_t *e)
 	return (unsigned)e->start_mark.line + 1;
 }
 
-static int yaml_fail_at(const struct reader *r, unsigned line, struct mu_err *err, const char *what)
+static int yaml_fail_at(const struct reader *r, unsigned line, struct mu_err *err,
+			const char *problem)
 {
-	return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: %s", r->source, line, what);
+	return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: %s", r->source, line, problem);
 }
 
 /* Returns the usual cause of libyaml's error message. */
@@ -55,13 +56,13 @@ static const char *hint(const char *problem)
 }
 
 /* Strings in documents are NUL-terminated, so a NUL in a scalar is an error. */
-static bool holds_nul(const yaml_event_t *e)
+static bool contains_nul(const yaml_event_t *e)
 {
 	return e->type == YAML_SCALAR_EVENT &&
 	       memchr(e->data.scalar.value, 0, e->data.scalar.length);
 }
 
-/* Errors in the encoding have an offset and no line. */
+/* Counts the lines before an offset: errors in the encoding have an offset and no line. */
 static size_t lines_before(struct mu_span text, size_t offset)
 {
 	size_t n = 0;
@@ -79,7 +80,7 @@ static int next_event(struct reader *r, yaml_event_t *e, struct mu_err *err)
 
 	if (yaml_parser_parse(&r->yaml, e)) {
 		line = line_of(e);
-		if (!holds_nul(e))
+		if (!contains_nul(e))
 			return 0;
 		yaml_event_delete(e);
 		return yaml_fail_at(r, (unsigned)line, err,
@@ -93,8 +94,8 @@ static int next_event(struct reader *r, yaml_event_t *e, struct mu_err *err)
 		       line + 1, problem, hint(problem));
 }
 
-static bool as_number(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
-		      const char *text, struct mu_doc_node **out)
+static bool add_number(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
+		       const char *text, struct mu_doc_node **out)
 {
 	const char *digits = text + (*text == '-' || *text == '+');
 	char *end;
@@ -106,11 +107,11 @@ static bool as_number(struct mu_doc *d, struct mu_doc_node *parent, const char *
 	}
 	if (!(*digits >= '0' && *digits <= '9') && !(*digits == '.' && digits[1] >= '0'))
 		return false;
-	bool octal = digits[0] == '0' && digits[1] == 'o';
+	bool is_octal = digits[0] == '0' && digits[1] == 'o';
 	errno = 0;
-	long long i = octal ? strtoll(digits + 2, &end, 8) : strtoll(text, &end, 0);
-	if (*end == '\0' && errno == 0 && end != digits + 2 * octal) {
-		*out = mu_doc_add_int(d, parent, key, octal && *text == '-' ? -i : i);
+	long long i = is_octal ? strtoll(digits + 2, &end, 8) : strtoll(text, &end, 0);
+	if (*end == '\0' && errno == 0 && end != digits + 2 * is_octal) {
+		*out = mu_doc_add_int(d, parent, key, is_octal && *text == '-' ? -i : i);
 		return true;
 	}
 	if (strpbrk(digits, "xXpPnN"))
@@ -126,19 +127,19 @@ static struct mu_doc_node *add_plain(struct mu_doc *d, struct mu_doc_node *paren
 				     const char *text, size_t len)
 {
 	static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
-	static const char *const yes[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
-					  "on",   "On",   "ON",   "y",   "Y",   NULL};
-	static const char *const no[] = {"false", "False", "FALSE", "no", "No", "NO",
-					 "off",   "Off",   "OFF",   "n",  "N",  NULL};
+	static const char *const true_words[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
+						 "on",   "On",   "ON",   "y",   "Y",   NULL};
+	static const char *const false_words[] = {"false", "False", "FALSE", "no", "No", "NO",
+						  "off",   "Off",   "OFF",   "n",  "N",  NULL};
 	struct mu_doc_node *n;
 
 	if (mu_word_index(text, nulls) >= 0)
 		return mu_doc_add(d, parent, key, MU_DOC_NULL);
-	if (mu_word_index(text, yes) >= 0)
+	if (mu_word_index(text, true_words) >= 0)
 		return mu_doc_add_bool(d, parent, key, true);
-	if (mu_word_index(text, no) >= 0)
+	if (mu_word_index(text, false_words) >= 0)
 		return mu_doc_add_bool(d, parent, key, false);
-	if (as_number(d, parent, key, text, &n))
+	if (add_number(d, parent, key, text, &n))
 		return n;
 	return mu_doc_add_text(d, parent, key, text, len);
 }
@@ -157,9 +158,9 @@ static int add_copy(struct reader *r, struct mu_doc_node *parent, const char *ke
 		    const struct mu_doc_node *from, struct mu_doc_node **out, struct mu_err *err)
 {
 	unsigned deepest = 0;
-	unsigned more = count_nodes(from, r->depth, &deepest);
+	unsigned n_copies = count_nodes(from, r->depth, &deepest);
 
-	if (more > MAX_NODES - r->doc->n_nodes || deepest > MU_DOC_MAX_DEPTH)
+	if (n_copies > MAX_NODES - r->doc->n_nodes || deepest > MU_DOC_MAX_DEPTH)
 		return yaml_fail_at(r, line, err,
 				    "aliases expand to more than is allowed in one document");
 	*out = mu_doc_add_copy(r->doc, parent, key, from);
@@ -169,31 +170,33 @@ static int add_copy(struct reader *r, struct mu_doc_node *parent, const char *ke
 static int add_alias(struct reader *r, struct mu_doc_node *parent, const char *key,
 		     const yaml_event_t *e, struct mu_doc_node **out, struct mu_err *err)
 {
-	const struct mu_doc_node *to = mu_map_get(&r->anchors, (const char *)e->data.alias.anchor);
+	const struct mu_doc_node *target =
+	    mu_map_get(&r->anchors, (const char *)e->data.alias.anchor);
 
-	if (!to)
+	if (!target)
 		return yaml_fail_at(r, line_of(e), err, "an alias without its anchor before it");
-	return add_copy(r, parent, key, line_of(e), to, out, err);
+	return add_copy(r, parent, key, line_of(e), target, out, err);
 }
 
-/* The value of a map's merge key (<<), which is not among the map's children. */
+/* The merge key (<<) of a map.  It is not one of the map's children. */
 struct merge {
 	struct mu_doc_node value; /* a list with the value; empty without a merge key */
-	unsigned n_above;         /* children of the map above the merge key */
+	unsigned n_above;         /* children of the map before the merge key */
 };
 
 static int merge_fail(const struct reader *r, const struct mu_doc_node *from, struct mu_err *err,
-		      const char *what, const char *key)
+		      const char *problem, const char *key)
 {
 	return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: the merge key (<<) %s%s", r->source,
-		       from->line, what, key);
+		       from->line, problem, key);
 }
 
-/* Whether a key of a map is above its merge key. */
+/* Position of a key of a map, relative to the merge key. */
 static char above[] = "above", below[] = "below";
 
-/* Adds the keys of the map `from` that `map` does not have; `keys` are those of `map`.  kubectl
- * lets a merge key replace keys above it, and other parsers do not: such a file is refused. */
+/* Adds the keys of the map `from` that are missing in `map`, whose keys are `keys`.  In kubectl a
+ * merge key replaces keys above it, in other parsers it does not.  Such a file is therefore
+ * invalid. */
 static int merge_map(struct reader *r, struct mu_doc_node *map, struct mu_map *keys,
 		     const struct mu_doc_node *from, struct mu_err *err)
 {
@@ -201,11 +204,11 @@ static int merge_map(struct reader *r, struct mu_doc_node *map, struct mu_map *k
 		return merge_fail(r, from, err, "takes a map or a list of maps", "");
 	mu_doc_each(from, c)
 	{
-		const char *place = mu_map_get(keys, c->key);
+		const char *position = mu_map_get(keys, c->key);
 		struct mu_doc_node *copy;
-		if (place == above)
+		if (position == above)
 			return merge_fail(r, from, err, "must be above ", c->key);
-		if (place)
+		if (position)
 			continue;
 		int rc = add_copy(r, map, c->key, c->line, c, &copy, err);
 		if (rc)
@@ -215,7 +218,7 @@ static int merge_map(struct reader *r, struct mu_doc_node *map, struct mu_map *k
 	return 0;
 }
 
-/* An earlier map of a list has precedence over a later one. */
+/* In a list of maps, an earlier map has precedence over a later map. */
 static int merge_all(struct reader *r, struct mu_doc_node *map, const struct merge *merge,
 		     struct mu_err *err)
 {
@@ -279,24 +282,24 @@ static int add_member(struct reader *r, struct mu_doc_node *map, struct merge *m
 static int add_members(struct reader *r, struct mu_doc_node *map, struct mu_err *err)
 {
 	struct merge merge = {{.kind = MU_DOC_LIST, .parent = map, .key = "<<", .doc = r->doc}, 0};
-	struct mu_doc_node *twice;
+	struct mu_doc_node *duplicate;
 
 	for (;;) {
 		yaml_event_t e;
 		int rc = next_event(r, &e, err);
 		if (rc)
 			return rc;
-		bool ends = e.type == YAML_MAPPING_END_EVENT;
-		rc = ends ? 0 : add_member(r, map, &merge, &e, err);
+		bool is_end = e.type == YAML_MAPPING_END_EVENT;
+		rc = is_end ? 0 : add_member(r, map, &merge, &e, err);
 		yaml_event_delete(&e);
 		if (rc)
 			return rc;
-		if (ends)
+		if (is_end)
 			break;
 	}
-	twice = mu_doc_duplicate(map);
-	if (twice)
-		return mu_doc_invalid(twice, err, "is given twice");
+	duplicate = mu_doc_duplicate(map);
+	if (duplicate)
+		return mu_doc_invalid(duplicate, err, "is given twice");
 	return merge_all(r, map, &merge, err);
 }
 
@@ -308,10 +311,10 @@ static int add_items(struct reader *r, struct mu_doc_node *list, struct mu_err *
 		int rc = next_event(r, &e, err);
 		if (rc)
 			return rc;
-		bool ends = e.type == YAML_SEQUENCE_END_EVENT;
-		rc = ends ? 0 : yaml_add_value(r, list, NULL, &e, &child, err);
+		bool is_end = e.type == YAML_SEQUENCE_END_EVENT;
+		rc = is_end ? 0 : yaml_add_value(r, list, NULL, &e, &child, err);
 		yaml_event_delete(&e);
-		if (rc || ends)
+		if (rc || is_end)
 			return rc;
 	}
 }
@@ -369,7 +372,7 @@ static int yaml_add_value(struct reader *r, struct mu_doc_node *parent, const ch
 	return 0;
 }
 
-/* Reads one document; *out stays NULL for an empty one. */
+/* Reads one document; leaves *out NULL if it is empty. */
 static int read_document(struct reader *r, struct mu_doc **out, struct mu_err *err)
 {
 	struct mu_doc_node *root = NULL;

@@ -2,9 +2,9 @@
 /* Parses YAML with kubectl's rules for scalars: plain yes/no/on/off are booleans.
  *
  * Anchors, aliases and merge keys (<<) are expanded.  The expanded nodes count against the limits
- * of doc.h, so a small file cannot become a huge tree.  Tags other than the core ones are errors.
+ * of doc.h, so a small file cannot become a huge tree.  Tags other than the core tags are errors.
  *
- * A text that begins with '{' and is JSON gets the values of mu_json_parse, and lines from libyaml.
+ * mu_json_parse parses a text that begins with '{' and is JSON; libyaml adds the line numbers.
  */
 #ifndef MU_LIB_IO_YAML_H
 #define MU_LIB_IO_YAML_H
