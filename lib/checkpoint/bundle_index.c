@@ -10,8 +10,9 @@
 enum {
 	MAX_INDEX = 1 << 30,
 	MAX_SHARDS = 100000,
-	MAX_SLICES = 10000,       /* of a variable */
-	MAX_SLICES_ALL = 1 << 20, /* of all variables: a few bytes of the file are one slice */
+	MAX_SLICES = 10000, /* of a variable */
+	MAX_TOTAL_SLICES =
+	    1 << 20, /* of all variables: a slice takes only a few bytes of the file */
 };
 
 uint32_t bundle_crc_length(uint32_t crc, uint64_t n)
@@ -63,7 +64,7 @@ struct bundle_record *bundle_index_find(const struct bundle_index *x, const void
 	return x->n ? bsearch(&want, x->records, x->n, sizeof want, compare_keys) : NULL;
 }
 
-/* ---- the order-preserving encoding of a slice's key ---- */
+/* ---- order-preserving encoding of slice keys ---- */
 
 static void put_ordered_number(struct mu_buf *b, uint64_t v)
 {
@@ -87,8 +88,8 @@ static void put_ordered_string(struct mu_buf *b, const char *s)
 	mu_buf_put(b, "\0\1", 2);
 }
 
-/* Seven bits per byte.  The number of leading ones is the number of bytes; negative numbers are
- * inverted. */
+/* Writes seven bits per byte.  The number of leading ones is the number of bytes; negative numbers
+ * are inverted. */
 static void put_ordered_signed(struct mu_buf *b, int64_t v)
 {
 	uint64_t magnitude = v < 0 ? ~(uint64_t)v : (uint64_t)v;
@@ -152,9 +153,9 @@ static int parse_slice(struct bundle_index *x, struct bundle_record *r, struct m
 {
 	if (r->n_slices == MAX_SLICES)
 		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d slices", MAX_SLICES);
-	if (x->n_slices == MAX_SLICES_ALL)
+	if (x->n_slices == MAX_TOTAL_SLICES)
 		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d slices of all variables",
-			       MAX_SLICES_ALL);
+			       MAX_TOTAL_SLICES);
 	x->n_slices++;
 	r->slices = mu_xrealloc(r->slices, (r->n_slices + 1) * sizeof r->slices[0]);
 	if (!bundle_slice_parse(value, &r->slices[r->n_slices++]) ||

@@ -8,34 +8,35 @@
 #include "lib/base/map.h"
 #include "lib/checkpoint/bundle_table.h"
 
-/* Moves rec into the merged index.  A tensor in slices may be in several indexes. */
+/* Moves rec to the merged index.  Several indexes may have slices of the same tensor. */
 static int merge_record(struct bundle_index *to, struct mu_map *merged_names,
 			struct bundle_record *rec, unsigned first_shard, const char *from,
 			struct mu_err *err)
 {
 	uintptr_t at = (uintptr_t)mu_map_get_n(merged_names, rec->key, rec->key_len);
-	struct bundle_record *have = at ? &to->records[at - 1] : NULL;
+	struct bundle_record *existing = at ? &to->records[at - 1] : NULL;
 
-	if (!have) {
-		have = bundle_index_add(to, rec->key, rec->key_len);
-		char *key = have->key;
-		*have = *rec;
-		have->key = key;
+	if (!existing) {
+		existing = bundle_index_add(to, rec->key, rec->key_len);
+		char *key = existing->key;
+		*existing = *rec;
+		existing->key = key;
 		rec->slices = NULL;
 		rec->n_slices = 0;
-		if (!have->n_slices)
-			have->shard += first_shard;
+		if (!existing->n_slices)
+			existing->shard += first_shard;
 		mu_map_put_n(merged_names, rec->key, rec->key_len, (void *)(uintptr_t)to->n);
 		return 0;
 	}
-	if (!have->n_slices || !rec->n_slices || have->dtype != rec->dtype ||
-	    !mu_shape_eq(&have->shape, &rec->shape))
+	if (!existing->n_slices || !rec->n_slices || existing->dtype != rec->dtype ||
+	    !mu_shape_eq(&existing->shape, &rec->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "cannot merge %s: another bundle also has '%s'", from, rec->key);
-	have->slices =
-	    mu_xrealloc(have->slices, (have->n_slices + rec->n_slices) * sizeof have->slices[0]);
-	memcpy(have->slices + have->n_slices, rec->slices, rec->n_slices * sizeof rec->slices[0]);
-	have->n_slices += rec->n_slices;
+	existing->slices = mu_xrealloc(existing->slices, (existing->n_slices + rec->n_slices) *
+							     sizeof existing->slices[0]);
+	memcpy(existing->slices + existing->n_slices, rec->slices,
+	       rec->n_slices * sizeof rec->slices[0]);
+	existing->n_slices += rec->n_slices;
 	return 0;
 }
 
@@ -62,7 +63,7 @@ static int move_data(const char *from, unsigned n_shards, const char *prefix, un
 	return 0;
 }
 
-static void remove_leftovers(const char *const *from, unsigned n, bool folders)
+static void remove_sources(const char *const *from, unsigned n, bool folders)
 {
 	for (unsigned i = 0; i < n; i++) {
 		MU_AUTO_FREE char *index = mu_xasprintf("%s.index", from[i]);
@@ -84,13 +85,13 @@ int mu_bundle_merge(const char *const *from, unsigned n, const char *prefix, boo
 
 	mu_map_init(&merged_names);
 	for (unsigned i = 0; i < n && !rc; i++) {
-		struct bundle_index one;
-		rc = bundle_index_read(&one, from[i], err);
+		struct bundle_index index;
+		rc = bundle_index_read(&index, from[i], err);
 		if (rc)
 			break;
-		shards[i] = one.n_shards;
-		rc = merge_index(&merged, &merged_names, &one, from[i], err);
-		bundle_index_fini(&one);
+		shards[i] = index.n_shards;
+		rc = merge_index(&merged, &merged_names, &index, from[i], err);
+		bundle_index_fini(&index);
 	}
 	unsigned first = 0;
 	for (unsigned i = 0; i < n && !rc; first += shards[i++])
@@ -98,7 +99,7 @@ int mu_bundle_merge(const char *const *from, unsigned n, const char *prefix, boo
 	if (!rc)
 		rc = bundle_index_write(&merged, prefix, err);
 	if (!rc)
-		remove_leftovers(from, n, delete_folders);
+		remove_sources(from, n, delete_folders);
 	mu_map_fini(&merged_names);
 	bundle_index_fini(&merged);
 	return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the whole index when opened, and data on demand.  Only one data file is open at a time,
- * because a bundle may have more shards than a process may have open files. */
+/* mu_bundle_open reads the whole index; data is read on demand.  Only one data file is open at a
+ * time, because a bundle may have more shards than a process may have open files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -119,24 +119,24 @@ static int open_shard(struct mu_bundle_reader *r, unsigned shard, struct mu_err 
 }
 
 static int fail_data_loss(const struct mu_bundle_reader *r, const struct bundle_record *rec,
-			  struct mu_err *err, const char *what)
+			  struct mu_err *err, const char *problem)
 {
 	return mu_fail(err, MU_DATA_LOSS, "%s: the tensor at offset %" PRIu64 " %s", r->fd_path,
-		       rec->offset, what);
+		       rec->offset, problem);
 }
 
 static int read_at(struct mu_bundle_reader *r, const struct bundle_record *rec, void *to,
 		   uint32_t *crc, struct mu_err *err)
 {
-	int why = mu_read_sum(r->fd, rec->offset, to, rec->size, &r->parallel_for, crc);
+	int errnum = mu_read_sum(r->fd, rec->offset, to, rec->size, &r->parallel_for, crc);
 
-	if (why < 0)
+	if (errnum < 0)
 		return fail_data_loss(r, rec, err, "is truncated");
-	return why ? mu_fail_errno(err, why, "cannot read %s", r->fd_path) : 0;
+	return errnum ? mu_fail_errno(err, errnum, "cannot read %s", r->fd_path) : 0;
 }
 
 static bool parse_strings(struct mu_tensor *t, const char *data, uint64_t size, uint32_t *sum,
-			  bool check)
+			  bool check_only)
 {
 	struct mu_pb m = mu_pb_of((struct mu_span){data, size});
 	struct mu_string *s = MU_DATA(struct mu_string, t);
@@ -149,7 +149,7 @@ static bool parse_strings(struct mu_tensor *t, const char *data, uint64_t size, 
 			return false;
 		crc = bundle_crc_length(crc, n);
 		total += n;
-		if (!check)
+		if (!check_only)
 			s[i].len = n;
 	}
 	if (!mu_pb_fixed32(&m, &stored) || stored != mu_crc32c_mask(crc) ||
@@ -157,7 +157,7 @@ static bool parse_strings(struct mu_tensor *t, const char *data, uint64_t size, 
 		return false;
 	crc = mu_crc32c(crc, &stored, 4);
 	*sum = mu_crc32c(crc, m.at, total);
-	for (int64_t i = 0; i < t->shape.count && !check; i++) {
+	for (int64_t i = 0; i < t->shape.count && !check_only; i++) {
 		size_t n = s[i].len;
 		s[i].len = 0;
 		mu_string_set(&s[i], m.at, n);
@@ -166,7 +166,7 @@ static bool parse_strings(struct mu_tensor *t, const char *data, uint64_t size, 
 	return true;
 }
 
-/* Parses objects; each is checked before it is allocated. */
+/* Parses objects.  Verifies the checksum of each object before its allocation. */
 static bool parse_objects(struct mu_tensor *t, const char *data, uint64_t size, uint32_t *sum)
 {
 	struct mu_pb m = mu_pb_of((struct mu_span){data, size});
@@ -199,7 +199,8 @@ static int read_variable_size(struct mu_bundle_reader *r, const struct bundle_re
 	if (!data)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %" PRIu64 " bytes of %s",
 			       rec->size, r->fd_path);
-	int rc = read_at(r, rec, data, &sum, err); /* the entry's checksum is over other bytes */
+	int rc = read_at(r, rec, data, &sum,
+			 err); /* ignores the sum: the entry's checksum is over other bytes */
 	if (rc)
 		return rc;
 	if (rec->dtype == MU_VARIANT)
@@ -217,8 +218,8 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 		       struct mu_tensor *out, struct mu_err *err)
 {
 	MU_AUTO_TENSOR t = {0};
-	size_t element = mu_dtype_size(rec->dtype);
-	bool variable_size = rec->dtype == MU_STRING || rec->dtype == MU_VARIANT;
+	size_t element_bytes = mu_dtype_size(rec->dtype);
+	bool is_variable_size = rec->dtype == MU_STRING || rec->dtype == MU_VARIANT;
 	uint32_t crc = 0;
 	int rc = open_shard(r, rec->shard, err);
 
@@ -226,22 +227,23 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 		return rc;
 	if (rec->offset > r->fd_size || rec->size > r->fd_size - rec->offset)
 		return fail_data_loss(r, rec, err, "lies outside the file");
-	if (variable_size) { /* each element has at least one byte */
+	if (is_variable_size) { /* each element has at least one byte */
 		if ((uint64_t)rec->shape.count > rec->size)
 			return fail_data_loss(r, rec, err, "is smaller than its shape");
-	} else if (!element) {
+	} else if (!element_bytes) {
 		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s are not supported",
 			       mu_dtype_name(rec->dtype));
-	} else if (rec->size % element || rec->size / element != (uint64_t)rec->shape.count) {
+	} else if (rec->size % element_bytes ||
+		   rec->size / element_bytes != (uint64_t)rec->shape.count) {
 		return fail_data_loss(r, rec, err, "does not have the size of its shape");
 	}
 	if ((rc = mu_tensor_new(&t, rec->dtype, &rec->shape, err)))
 		return rc;
-	if (variable_size)
+	if (is_variable_size)
 		rc = read_variable_size(r, rec, &t, err);
 	else
 		rc = read_at(r, rec, t.data, &crc, err);
-	if (!rc && !variable_size && mu_crc32c_mask(crc) != rec->crc)
+	if (!rc && !is_variable_size && mu_crc32c_mask(crc) != rec->crc)
 		rc = fail_data_loss(r, rec, err, "does not match its checksum");
 	if (rc)
 		return rc;
@@ -250,8 +252,8 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 	return 0;
 }
 
-static const struct bundle_record *find(const struct mu_bundle_reader *r, const char *name,
-					struct mu_err *err)
+static const struct bundle_record *find_record(const struct mu_bundle_reader *r, const char *name,
+					       struct mu_err *err)
 {
 	const struct bundle_record *rec = bundle_index_find(&r->index, name, strlen(name));
 
@@ -324,16 +326,16 @@ static int read_box(struct mu_bundle_reader *r, const struct bundle_record *rec,
 int mu_bundle_read(struct mu_bundle_reader *r, const char *name, struct mu_tensor *out,
 		   struct mu_err *err)
 {
-	const struct bundle_record *rec = find(r, name, err);
-	struct box all = {0};
+	const struct bundle_record *rec = find_record(r, name, err);
+	struct box full_box = {0};
 	int rc;
 
 	if (!rec)
 		return -MU_NOT_FOUND;
 	if (rec->n_slices) {
-		all.rank = rec->shape.rank;
-		memcpy(all.length, rec->shape.dim, sizeof all.length);
-		rc = read_box(r, rec, &all, &rec->shape, out, err);
+		full_box.rank = rec->shape.rank;
+		memcpy(full_box.length, rec->shape.dim, sizeof full_box.length);
+		rc = read_box(r, rec, &full_box, &rec->shape, out, err);
 	} else {
 		rc = read_record(r, rec, out, err);
 	}
@@ -346,14 +348,14 @@ static int read_slice(struct mu_bundle_reader *r, const struct bundle_record *re
 {
 	MU_AUTO_TENSOR whole = {0};
 	struct mu_tensor t;
-	struct box all = {.rank = rec->shape.rank};
+	struct box full_box = {.rank = rec->shape.rank};
 	int rc = read_record(r, rec, &whole, err);
 
 	if (rc || (rc = mu_tensor_new(&t, rec->dtype, shape, err)))
 		return rc;
-	memcpy(all.length, rec->shape.dim, sizeof all.length);
+	memcpy(full_box.length, rec->shape.dim, sizeof full_box.length);
 	if (shape->count)
-		box_copy(&t, wanted_box, &whole, &all, wanted_box);
+		box_copy(&t, wanted_box, &whole, &full_box, wanted_box);
 	*out = t;
 	return 0;
 }
@@ -367,15 +369,15 @@ static const struct bundle_record *find_slice(const struct mu_bundle_reader *r,
 
 	bundle_slice_key(&key, whole->key, &e);
 	const struct bundle_record *rec = bundle_index_find(&r->index, key.data, key.len);
-	bool fits = rec && !rec->n_slices && rec->dtype == whole->dtype &&
-		    mu_shape_eq(&rec->shape, &slice->shape);
-	return fits ? rec : NULL;
+	bool matches = rec && !rec->n_slices && rec->dtype == whole->dtype &&
+		       mu_shape_eq(&rec->shape, &slice->shape);
+	return matches ? rec : NULL;
 }
 
 int mu_bundle_read_slice(struct mu_bundle_reader *r, const char *name, const struct mu_slice *slice,
 			 struct mu_tensor *out, struct mu_err *err)
 {
-	const struct bundle_record *rec = find(r, name, err);
+	const struct bundle_record *rec = find_record(r, name, err);
 	struct box wanted_box;
 	int rc;
 
@@ -388,7 +390,7 @@ int mu_bundle_read_slice(struct mu_bundle_reader *r, const char *name, const str
 			       mu_shape_str(&slice->full), mu_shape_str(&rec->shape), name);
 	if (slice->whole)
 		return mu_bundle_read(r, name, out, err);
-	/* The common case: the variable has the same partitions as when it was saved. */
+	/* The common case: the partitions of the variable are those of the checkpoint. */
 	const struct bundle_record *stored = rec->n_slices ? find_slice(r, rec, slice) : NULL;
 	box_of_slice(&wanted_box, slice);
 	rc = stored          ? read_record(r, stored, out, err)

@@ -5,14 +5,14 @@
 
 #include "lib/base/pb.h"
 
-static const char *skip_all(const char *at, const char *end, char c)
+static const char *skip_chars(const char *at, const char *end, char c)
 {
 	while (at < end && *at == c)
 		at++;
 	return at;
 }
 
-static bool take_number(const char **at, const char *end, int64_t *out)
+static bool parse_number(const char **at, const char *end, int64_t *out)
 {
 	int64_t v = 0;
 	const char *p = *at;
@@ -30,7 +30,7 @@ static bool take_number(const char **at, const char *end, int64_t *out)
 }
 
 /* Parses "-" or "start,length" for dimension d of the variable. */
-static bool take_range(const char **at, const char *end, struct mu_slice *s, int d)
+static bool parse_range(const char **at, const char *end, struct mu_slice *s, int d)
 {
 	s->start[d] = 0;
 	s->length[d] = -1;
@@ -38,28 +38,29 @@ static bool take_range(const char **at, const char *end, struct mu_slice *s, int
 		++*at;
 		return true;
 	}
-	if (!take_number(at, end, &s->start[d]) || *at == end || *(*at)++ != ',' ||
-	    !take_number(at, end, &s->length[d]))
+	if (!parse_number(at, end, &s->start[d]) || *at == end || *(*at)++ != ',' ||
+	    !parse_number(at, end, &s->length[d]))
 		return false;
 	return s->start[d] <= s->full.dim[d] && s->length[d] <= s->full.dim[d] - s->start[d];
 }
 
 static bool slice_parse(struct mu_slice *s, struct mu_span spec, struct mu_err *err)
 {
-	const char *at = spec.data, *end = spec.data + spec.len, *last = end;
+	const char *at = spec.data, *end = spec.data + spec.len, *slice_text = end;
 
-	while (last > at && last[-1] != ' ')
-		last--;
+	while (slice_text > at && slice_text[-1] != ' ')
+		slice_text--;
 	s->full = s->shape = mu_shape_scalar();
-	for (at = skip_all(at, last, ' '); at < last; at = skip_all(at, last, ' ')) {
+	for (at = skip_chars(at, slice_text, ' '); at < slice_text;
+	     at = skip_chars(at, slice_text, ' ')) {
 		int64_t dim;
-		if (!take_number(&at, last, &dim) || mu_shape_push(&s->full, dim, err))
+		if (!parse_number(&at, slice_text, &dim) || mu_shape_push(&s->full, dim, err))
 			return false;
 	}
 	s->whole = true;
-	at = last;
+	at = slice_text;
 	for (int d = 0; d < s->full.rank; d++) {
-		if ((d && (at == end || *at++ != ':')) || !take_range(&at, end, s, d))
+		if ((d && (at == end || *at++ != ':')) || !parse_range(&at, end, s, d))
 			return false;
 		int64_t n = s->length[d] < 0 ? s->full.dim[d] : s->length[d];
 		if (mu_shape_push(&s->shape, n, err))
@@ -175,13 +176,13 @@ static int64_t offset_in(const struct box *b, const int64_t *at)
 }
 
 void box_copy(struct mu_tensor *to, const struct box *to_box, const struct mu_tensor *from,
-	      const struct box *from_box, const struct box *what)
+	      const struct box *from_box, const struct box *common)
 {
-	int rank = what->rank;
-	int64_t at[MU_MAX_RANK], run = rank ? what->length[rank - 1] : 1;
+	int rank = common->rank;
+	int64_t at[MU_MAX_RANK], run = rank ? common->length[rank - 1] : 1;
 	size_t size = mu_dtype_size(to->dtype);
 
-	memcpy(at, what->start, sizeof at);
+	memcpy(at, common->start, sizeof at);
 	for (;;) {
 		int64_t t = offset_in(to_box, at), f = offset_in(from_box, at);
 		if (to->dtype == MU_STRING)
@@ -194,8 +195,8 @@ void box_copy(struct mu_tensor *to, const struct box *to_box, const struct mu_te
 			memcpy((char *)to->data + (size_t)t * size,
 			       (const char *)from->data + (size_t)f * size, (size_t)run * size);
 		int d = rank - 2; /* the next row */
-		while (d >= 0 && ++at[d] == what->start[d] + what->length[d]) {
-			at[d] = what->start[d];
+		while (d >= 0 && ++at[d] == common->start[d] + common->length[d]) {
+			at[d] = common->start[d];
 			d--;
 		}
 		if (d < 0)

@@ -38,9 +38,8 @@ bool bundle_slice_parse(struct mu_span s, struct bundle_slice *out);
 /* Computes the intersection; false if it is empty. */
 bool box_intersect(struct box *out, const struct box *a, const struct box *b);
 int64_t box_count(const struct box *b);
-/* Copies the box `what` of the variable from a tensor with the box `from_box` to one with `to_box`.
- */
+/* Copies the box `common` of the variable from a tensor with from_box to a tensor with to_box. */
 void box_copy(struct mu_tensor *to, const struct box *to_box, const struct mu_tensor *from,
-	      const struct box *from_box, const struct box *what);
+	      const struct box *from_box, const struct box *common);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layout of the file: data blocks, an empty metaindex block, an index block, a footer of 48 bytes.
- * The index block maps a key that is not before the last key of a data block to its location.
+ * For each data block, the index block has a key, which is >= the last key of the block, and the
+ * location of the block.
  *
  * A block has entries, restart offsets and their count, then one byte of compression type and a
  * masked checksum over both.  An entry has three varints (bytes shared with the previous key, other
  * key bytes, value bytes), then these bytes.
  *
  * The reader requires blocks without gaps from the first byte to the footer, as all writers produce
- * them.  So every byte of the file is checked. */
+ * them.  So it verifies every byte of the file. */
 #include "lib/checkpoint/bundle_table.h"
 
 #include <inttypes.h>
@@ -22,12 +23,12 @@ struct handle {
 	uint64_t offset, size;
 };
 
-static bool take_handle(struct mu_pb *m, struct handle *h)
+static bool parse_handle(struct mu_pb *m, struct handle *h)
 {
 	return mu_pb_varint(m, &h->offset) && mu_pb_varint(m, &h->size);
 }
 
-/* Checks the block at h and returns its body; *end is the offset after it. */
+/* Verifies the block at h.  Sets *body, and *end to the offset after the block. */
 static int open_block(struct mu_span file, const char *path, struct handle h, struct mu_span *body,
 		      uint64_t *end, struct mu_err *err)
 {
@@ -93,7 +94,7 @@ struct table_walk {
 	const char *path;
 	table_pair_fn pair;
 	void *user;
-	uint64_t expect; /* offset at which the next block must start */
+	uint64_t next_offset; /* required offset of the next block */
 	struct mu_buf last;
 };
 
@@ -115,9 +116,9 @@ static int data_block(void *user, struct mu_span key, struct mu_span value, stru
 	struct mu_span body;
 	struct handle h;
 
-	if (!take_handle(&m, &h) || m.at != m.end || h.offset != w->expect)
+	if (!parse_handle(&m, &h) || m.at != m.end || h.offset != w->next_offset)
 		return mu_fail(err, MU_DATA_LOSS, "%s: the index block is malformed", w->path);
-	int rc = open_block(w->file, w->path, h, &body, &w->expect, err);
+	int rc = open_block(w->file, w->path, h, &body, &w->next_offset, err);
 	return rc ? rc : walk_block(body, w->path, ordered_pair, w, err);
 }
 
@@ -132,7 +133,7 @@ static int walk_table(struct table_walk *w, struct mu_err *err)
 		return mu_fail(err, MU_DATA_LOSS, "%s: not a bundle index (no footer)", w->path);
 	const char *footer = w->file.data + w->file.len - FOOTER;
 	struct mu_pb m = mu_pb_of((struct mu_span){footer, HANDLES});
-	bool ok = take_handle(&m, &meta) && take_handle(&m, &index);
+	bool ok = parse_handle(&m, &meta) && parse_handle(&m, &index);
 	/* The numbers must have their shortest encoding, followed by zeros. */
 	ok = ok && (size_t)(m.at - footer) ==
 		       mu_pb_varint_size(meta.offset) + mu_pb_varint_size(meta.size) +
@@ -146,7 +147,7 @@ static int walk_table(struct table_walk *w, struct mu_err *err)
 		rc = mu_fail(err, MU_DATA_LOSS, "%s: bytes between index and footer", w->path);
 	if (!rc)
 		rc = walk_block(body, w->path, data_block, w, err);
-	if (!rc && w->expect != meta.offset)
+	if (!rc && w->next_offset != meta.offset)
 		rc = mu_fail(err, MU_DATA_LOSS, "%s: bytes between the blocks", w->path);
 	if (!rc)
 		rc = open_block(w->file, w->path, meta, &body, &end, err);
@@ -165,7 +166,7 @@ int table_parse(struct mu_span file, const char *path, table_pair_fn pair, void 
 	return rc;
 }
 
-/* ---- writing ---- */
+/* ---- writer ---- */
 
 static void put_u32(struct mu_buf *b, uint32_t v)
 {
@@ -214,14 +215,14 @@ static void put_handle(struct mu_buf *b, struct handle h)
 /* Writes the block and adds its index entry; `next` is the following key, or NULL. */
 static void end_block(struct table_builder *t, const struct mu_span *next)
 {
-	MU_AUTO_BUF where = {0};
+	MU_AUTO_BUF handle = {0};
 	struct mu_buf *key = &t->last_key;
 	size_t i = 0;
 
 	if (!t->block.len)
 		return;
-	put_handle(&where, put_block(t->out, &t->block, &t->restarts));
-	/* a short key, not before the last key and before the next one */
+	put_handle(&handle, put_block(t->out, &t->block, &t->restarts));
+	/* Finds a short key that is >= the last key and < the next key. */
 	if (next)
 		while (i < key->len && i < next->len && key->data[i] == next->data[i])
 			i++;
@@ -235,7 +236,7 @@ static void end_block(struct table_builder *t, const struct mu_span *next)
 		key->len = i + 1;
 	}
 	put_u32(&t->index_restarts, (uint32_t)t->index_block.len);
-	put_entry(&t->index_block, 0, mu_buf_span(key), mu_buf_span(&where));
+	put_entry(&t->index_block, 0, mu_buf_span(key), mu_buf_span(&handle));
 	t->since_restart = 0;
 }
 

@@ -60,7 +60,8 @@ void mu_bundle_writer_free(struct mu_bundle_writer *w)
 }
 
 /* Writes lengths as varints, a masked checksum of the lengths (as fixed-width numbers), then the
- * bytes.  The entry's checksum is over the fixed-width numbers, that checksum and the bytes. */
+ * bytes.  The entry's checksum is over the fixed-width numbers, the first checksum and the bytes.
+ */
 static int put_strings(struct mu_bundle_writer *w, const struct mu_tensor *t, uint32_t *crc,
 		       struct mu_err *err)
 {
@@ -76,20 +77,21 @@ static int put_strings(struct mu_bundle_writer *w, const struct mu_tensor *t, ui
 	uint32_t masked = mu_crc32c_mask(sum);
 	mu_buf_put(&lengths, &masked, 4);
 	sum = mu_crc32c(sum, &masked, 4);
-	uint32_t of_varints = 0; /* not stored */
-	int rc = mu_sink_put(w->file, lengths.data, lengths.len, &of_varints, err);
+	uint32_t unused_sum = 0; /* not stored */
+	int rc = mu_sink_put(w->file, lengths.data, lengths.len, &unused_sum, err);
 	for (int64_t i = 0; i < t->shape.count && !rc; i++)
 		rc = mu_sink_put(w->file, s[i].data, s[i].len, &sum, err);
 	*crc = sum;
 	return rc;
 }
 
-/* Writes for each object its length as a varint, its bytes, and a masked checksum of all so far.
- * The entry's checksum is over the same, with the lengths as fixed-width numbers. */
+/* Writes for each object its length as a varint, its bytes, and a masked checksum of all
+ * preceding bytes.  The entry's checksum is over the same bytes, with the lengths as fixed-width
+ * numbers. */
 static int put_objects(struct mu_bundle_writer *w, const struct mu_tensor *t, const char *name,
 		       uint32_t *crc, struct mu_err *err)
 {
-	uint32_t sum = 0, of_varints = 0; /* not stored */
+	uint32_t sum = 0, unused_sum = 0; /* not stored */
 	int rc = 0;
 
 	for (int64_t i = 0; i < t->shape.count && !rc; i++) {
@@ -105,7 +107,7 @@ static int put_objects(struct mu_bundle_writer *w, const struct mu_tensor *t, co
 		uint64_t n = b.len;
 		mu_pb_put_varint(&length, n);
 		sum = bundle_crc_length(sum, n);
-		if ((rc = mu_sink_put(w->file, length.data, length.len, &of_varints, err)) ||
+		if ((rc = mu_sink_put(w->file, length.data, length.len, &unused_sum, err)) ||
 		    (rc = mu_sink_put(w->file, b.data, b.len, &sum, err)))
 			break;
 		uint32_t masked = mu_crc32c_mask(sum);
@@ -115,8 +117,8 @@ static int put_objects(struct mu_bundle_writer *w, const struct mu_tensor *t, co
 	return rc;
 }
 
-static int add_keyed(struct mu_bundle_writer *w, struct mu_span key, const char *name,
-		     const struct mu_tensor *t, struct mu_err *err)
+static int add_record(struct mu_bundle_writer *w, struct mu_span key, const char *name,
+		      const struct mu_tensor *t, struct mu_err *err)
 {
 	uint64_t offset = mu_sink_length(w->file);
 	uint32_t crc = 0;
@@ -157,7 +159,7 @@ int mu_bundle_add(struct mu_bundle_writer *w, const char *name, const struct mu_
 {
 	int rc = check_name(name, err);
 
-	return rc ? rc : add_keyed(w, mu_span_of(name), name, t, err);
+	return rc ? rc : add_record(w, mu_span_of(name), name, t, err);
 }
 
 int mu_bundle_add_slice(struct mu_bundle_writer *w, const char *name, const struct mu_slice *slice,
@@ -181,7 +183,7 @@ int mu_bundle_add_slice(struct mu_bundle_writer *w, const char *name, const stru
 			       "the checkpoint already has '%s' with another shape or type", name);
 	struct bundle_slice e = bundle_slice_of(slice);
 	bundle_slice_key(&key, name, &e);
-	if ((rc = add_keyed(w, mu_buf_span(&key), name, t, err)))
+	if ((rc = add_record(w, mu_buf_span(&key), name, t, err)))
 		return rc;
 	if (at) {
 		r = &w->index.records[at - 1]; /* the array may have moved */

@@ -32,7 +32,7 @@ static void skip_blank(const char **at, unsigned *line)
 	}
 }
 
-static int unhex(char c)
+static int hex_value(char c)
 {
 	return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
 }
@@ -41,7 +41,7 @@ static int unhex(char c)
 static char unescape(const char **at)
 {
 	static const char from[] = "nrtabfv", to[] = "\n\r\t\a\b\f\v";
-	const char *known = **at ? strchr(from, **at) : NULL;
+	const char *escape = **at ? strchr(from, **at) : NULL;
 	unsigned v = 0;
 
 	if (**at >= '0' && **at <= '7') {
@@ -52,15 +52,15 @@ static char unescape(const char **at)
 	if (**at == 'x' && isxdigit((unsigned char)(*at)[1])) {
 		++*at;
 		for (int i = 0; i < 2 && isxdigit((unsigned char)**at); i++)
-			v = v * 16 + (unsigned)unhex(*(*at)++);
+			v = v * 16 + (unsigned)hex_value(*(*at)++);
 		return (char)v;
 	}
-	char c = known ? to[known - from] : **at;
+	char c = escape ? to[escape - from] : **at;
 	*at += **at != 0;
 	return c;
 }
 
-static bool take_string(const char **at, struct mu_buf *out)
+static bool parse_string(const char **at, struct mu_buf *out)
 {
 	char quote = *(*at)++;
 
@@ -129,7 +129,7 @@ static int state_parse(struct parser *p, const char *text, const char *path, str
 			goto bad;
 		skip_blank(&text, &line);
 		if (*text == '"' || *text == '\'') {
-			if (!take_string(&text, &value))
+			if (!parse_string(&text, &value))
 				goto bad;
 			set_text_field(p, name, value.data);
 			continue;
@@ -211,10 +211,10 @@ static char *remove_at(struct mu_checkpoint_state *s, unsigned i)
 }
 
 void mu_checkpoint_state_add(struct mu_checkpoint_state *s, const char *prefix, double now,
-			     unsigned keep, char ***dropped, unsigned *n_dropped)
+			     unsigned keep, char ***removed, unsigned *n_removed)
 {
-	char **removed = NULL;
-	unsigned n_removed = 0;
+	char **old = NULL;
+	unsigned n_old = 0;
 
 	for (unsigned i = 0; i < s->n; i++)
 		if (strcmp(s->all[i], prefix) == 0) {
@@ -227,17 +227,17 @@ void mu_checkpoint_state_add(struct mu_checkpoint_state *s, const char *prefix, 
 	free(s->latest);
 	s->latest = mu_xstrdup(prefix);
 	while (keep && s->n > keep) {
-		removed = mu_xrealloc(removed, (n_removed + 1) * sizeof removed[0]);
-		removed[n_removed++] = remove_at(s, 0);
+		old = mu_xrealloc(old, (n_old + 1) * sizeof old[0]);
+		old[n_old++] = remove_at(s, 0);
 	}
-	if (dropped) {
-		*dropped = removed;
-		*n_dropped = n_removed;
+	if (removed) {
+		*removed = old;
+		*n_removed = n_old;
 		return;
 	}
-	while (n_removed)
-		free(removed[--n_removed]);
-	free(removed);
+	while (n_old)
+		free(old[--n_old]);
+	free(old);
 }
 
 int mu_checkpoint_latest(char **out, const char *folder, struct mu_err *err)

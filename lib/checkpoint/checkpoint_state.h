@@ -19,16 +19,16 @@ struct mu_checkpoint_state {
 	double last_preserved;
 };
 void mu_checkpoint_state_fini(struct mu_checkpoint_state *s);
-/* NOT_FOUND if there is no such file. */
+/* NOT_FOUND if the file does not exist. */
 int mu_checkpoint_state_read(struct mu_checkpoint_state *out, const char *folder,
 			     struct mu_err *err);
 int mu_checkpoint_state_write(const struct mu_checkpoint_state *s, const char *folder,
 			      struct mu_err *err);
 /* Adds prefix (or moves it to the end) with its time and makes it the latest.  If there are more
- * than keep (> 0), removes the oldest and returns them in *dropped (may be NULL): free each, then
+ * than `keep` (> 0), removes the oldest and returns them in *removed (may be NULL): free each, then
  * the array. */
 void mu_checkpoint_state_add(struct mu_checkpoint_state *s, const char *prefix, double now,
-			     unsigned keep, char ***dropped, unsigned *n_dropped);
+			     unsigned keep, char ***removed, unsigned *n_removed);
 /* Finds the latest checkpoint of a folder; *out is a new string, NULL if there is none. */
 int mu_checkpoint_latest(char **out, const char *folder, struct mu_err *err);
 

@@ -11,7 +11,7 @@ struct mu_parallel_for {
 	void (*run)(void *ctx, int64_t n, int64_t grain,
 		    void (*body)(void *arg, int64_t from, int64_t to), void *arg);
 	void *ctx;
-}; /* run NULL: the calling thread alone */
+}; /* run NULL: only the calling thread */
 
 /* Returns 0, an errno, or -1 if the file ends too early.  *crc is the checksum of the bytes. */
 int mu_read_sum(int fd, uint64_t offset, void *to, uint64_t size,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring of chunks between the caller, which fills and checksums them, and a writer thread.  The
- * thread starts with the first full chunk, so small files do not need it.
+/* A ring of chunks between the caller, which fills and checksums the chunks, and a writer thread.
+ * The thread starts with the first full chunk, so small files do not need it.
  *
- * Chunks bypass the page cache (O_DIRECT) where the file system allows it, because a checkpoint is
+ * Chunks bypass the page cache (O_DIRECT) if the file system supports it, because a checkpoint is
  * rarely read again.  A cached and synced write of 256 MiB takes three to five times as long on a
- * busy machine.  The bytes after the last full chunk go through the cache.
+ * busy machine.  The bytes after the last full chunk are written through the cache.
  *
  * The lock guards `written` and `failed`.  The chunks from `written` to `filled` belong to the
  * thread, everything else to the caller. */
@@ -34,7 +34,7 @@ struct mu_sink {
 	uint64_t filled;  /* chunks passed to the thread */
 	uint64_t written; /* chunks that the thread has written */
 	int failed;       /* errno of the thread's first failure; 0: none */
-	bool ending, threaded;
+	bool stopping, has_thread;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -97,17 +97,17 @@ static void *write_chunks(void *arg)
 
 	pthread_mutex_lock(&s->lock);
 	for (;;) {
-		while (s->written == s->filled && !s->ending)
+		while (s->written == s->filled && !s->stopping)
 			pthread_cond_wait(&s->changed, &s->lock);
 		if (s->written == s->filled || s->failed)
 			break;
 		uint64_t at = s->written;
 		pthread_mutex_unlock(&s->lock);
-		int why = write_at(s->fd, s->chunk[at % CHUNKS], CHUNK, at * CHUNK);
+		int errnum = write_at(s->fd, s->chunk[at % CHUNKS], CHUNK, at * CHUNK);
 		/* with the page cache: start writeback at once */
 		(void)sync_file_range(s->fd, (off_t)(at * CHUNK), CHUNK, SYNC_FILE_RANGE_WRITE);
 		pthread_mutex_lock(&s->lock);
-		s->failed = why;
+		s->failed = errnum;
 		s->written++;
 		pthread_cond_broadcast(&s->changed);
 	}
@@ -115,16 +115,16 @@ static void *write_chunks(void *arg)
 	return NULL;
 }
 
-/* Passes the full chunk to the thread and waits until the next one is free. */
+/* Passes the full chunk to the thread and waits until the next chunk is free. */
 static int pass_chunk(struct mu_sink *s)
 {
 	int rc = 0;
 
-	if (!s->threaded) {
+	if (!s->has_thread) {
 		set_direct(s->fd, true);
 		if ((rc = pthread_create(&s->thread, NULL, write_chunks, s)))
 			return rc;
-		s->threaded = true;
+		s->has_thread = true;
 	}
 	pthread_mutex_lock(&s->lock);
 	s->filled++;
@@ -137,9 +137,9 @@ static int pass_chunk(struct mu_sink *s)
 	return rc;
 }
 
-static int fail_write(const struct mu_sink *s, int why, struct mu_err *err)
+static int fail_write(const struct mu_sink *s, int errnum, struct mu_err *err)
 {
-	return mu_fail_errno(err, why, "cannot write %s", s->path);
+	return mu_fail_errno(err, errnum, "cannot write %s", s->path);
 }
 
 int mu_sink_put(struct mu_sink *s, const void *data, size_t n, uint32_t *crc, struct mu_err *err)
@@ -159,9 +159,9 @@ int mu_sink_put(struct mu_sink *s, const void *data, size_t n, uint32_t *crc, st
 		s->fill += k;
 		from += k;
 		n -= k;
-		int why = s->fill == CHUNK ? pass_chunk(s) : 0;
-		if (why)
-			return fail_write(s, why, err);
+		int errnum = s->fill == CHUNK ? pass_chunk(s) : 0;
+		if (errnum)
+			return fail_write(s, errnum, err);
 	}
 	return 0;
 }
@@ -169,27 +169,27 @@ int mu_sink_put(struct mu_sink *s, const void *data, size_t n, uint32_t *crc, st
 /* Waits until the thread has written everything; returns 0 or an errno. */
 static int end_thread(struct mu_sink *s)
 {
-	if (!s->threaded)
+	if (!s->has_thread)
 		return 0;
 	pthread_mutex_lock(&s->lock);
-	s->ending = true;
+	s->stopping = true;
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
-	s->threaded = false;
+	s->has_thread = false;
 	set_direct(s->fd, false);
 	return s->failed;
 }
 
 int mu_sink_sync(struct mu_sink *s, struct mu_err *err)
 {
-	int why = end_thread(s);
+	int errnum = end_thread(s);
 
-	if (!why && s->fill)
-		why = write_at(s->fd, s->chunk[s->filled % CHUNKS], s->fill, s->filled * CHUNK);
-	if (!why && fsync(s->fd))
-		why = errno;
-	return why ? fail_write(s, why, err) : 0;
+	if (!errnum && s->fill)
+		errnum = write_at(s->fd, s->chunk[s->filled % CHUNKS], s->fill, s->filled * CHUNK);
+	if (!errnum && fsync(s->fd))
+		errnum = errno;
+	return errnum ? fail_write(s, errnum, err) : 0;
 }
 
 void mu_sink_free(struct mu_sink *s)

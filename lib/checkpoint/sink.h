@@ -16,7 +16,7 @@ int mu_sink_open(struct mu_sink **out, const char *path, struct mu_err *err);
 /* Continues *crc over the n bytes. */
 int mu_sink_put(struct mu_sink *s, const void *data, size_t n, uint32_t *crc, struct mu_err *err);
 uint64_t mu_sink_length(const struct mu_sink *s); /* bytes put so far */
-/* Ends the writing: after it returns 0, all data is on disk.  Only mu_sink_length and mu_sink_free
+/* Completes the file: if it returns 0, all data is on disk.  Only mu_sink_length and mu_sink_free
  * may follow. */
 int mu_sink_sync(struct mu_sink *s, struct mu_err *err);
 /* Closes the file.  Without mu_sink_sync it may be incomplete. */

@@ -105,7 +105,7 @@ static int put_values(struct mu_buf *b, const struct mu_tensor *t, struct mu_err
 
 /* ---- entries ---- */
 
-static int make_entry(struct entry *e, const struct mu_v1_format *x, struct mu_err *err)
+static int encode_entry(struct entry *e, const struct mu_v1_format *x, struct mu_err *err)
 {
 	struct bundle_slice slice = slice_of(x);
 
@@ -139,7 +139,7 @@ static bool slices_overlap(const struct mu_v1_format *x, const struct mu_v1_form
 	       !box_of_bundle_slice(&q, &b, whole_shape(y), NULL) && box_intersect(&common, &p, &q);
 }
 
-/* Writes the metadata of all slices of the tensor whose first slice is item i. */
+/* Writes the metadata of the tensor whose first slice is item i, with all its slices. */
 static int put_tensor_meta(struct mu_buf *b, const struct mu_v1_format *items, unsigned n,
 			   unsigned i, struct mu_err *err)
 {
@@ -209,7 +209,7 @@ int mu_v1_format_write(const char *path, const struct mu_v1_format *items, unsig
 	int rc = put_meta(&meta, items, n, err);
 
 	for (unsigned i = 0; i < n && !rc; i++)
-		rc = make_entry(&entries[i], &items[i], err);
+		rc = encode_entry(&entries[i], &items[i], err);
 	if (!rc) {
 		qsort(entries, n, sizeof *entries, by_key);
 		table_begin(&table, &file);

@@ -16,12 +16,12 @@ int mu_v1_format_write(const char *path, const struct mu_v1_format *items, unsig
 		       struct mu_err *err);
 
 struct mu_v1_reader;
-/* Reads and checks all files that match the pattern; together they are one checkpoint.  NOT_FOUND
+/* Reads and verifies all files that match the pattern; together they are one checkpoint.  NOT_FOUND
  * if no file matches. */
 int mu_v1_format_open(struct mu_v1_reader **out, const char *pattern, struct mu_err *err);
 void mu_v1_reader_free(struct mu_v1_reader *r);
 MU_AUTO_DEFINE(mu_v1_reader_free, struct mu_v1_reader)
-/* Reads a tensor and joins its slices.  slice: (optional) the one to read. */
+/* Reads a tensor and concatenates its slices.  slice: (optional) the slice to read. */
 int mu_v1_format_read(const struct mu_v1_reader *r, const char *name, const struct mu_slice *slice,
 		      struct mu_tensor *out, struct mu_err *err);
 /* Reads one file in memory; borrows the bytes. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads checkpoints in TensorFlow's V1 format.  The entry with the empty key lists the tensors and
- * their slices.  The values of a slice are the body of a TensorProto without type and shape:
- * read_slice_values puts these before them and parses the result.  A sharded checkpoint has several
- * files, each with other slices. */
+ * their slices.  The values of a slice are the body of a TensorProto without type and shape.
+ * read_slice_values prepends type and shape and parses the result.  A sharded checkpoint has
+ * several files, each with other slices. */
 #include <string.h>
 
 #include "lib/base/pb.h"
@@ -82,15 +82,15 @@ static bool parse_tensor_meta(struct tensor_meta *s, struct mu_span body)
 	struct mu_pb_field f;
 
 	while (mu_pb_next(&m, &f)) {
-		bool bytes = f.type == MU_PB_BYTES;
-		if (f.number == TENSOR_NAME && bytes)
+		bool is_bytes = f.type == MU_PB_BYTES;
+		if (f.number == TENSOR_NAME && is_bytes)
 			s->name = f.bytes;
-		else if (f.number == TENSOR_SHAPE && bytes) {
+		else if (f.number == TENSOR_SHAPE && is_bytes) {
 			if (mu_shape_parse(&s->shape, f.bytes, NULL))
 				return false;
-		} else if (f.number == TENSOR_TYPE && !bytes) {
+		} else if (f.number == TENSOR_TYPE && !is_bytes) {
 			s->dtype = f.value < MU_DT_COUNT ? (enum mu_dtype)f.value : MU_DT_INVALID;
-		} else if (f.number == TENSOR_SLICE && bytes) {
+		} else if (f.number == TENSOR_SLICE && is_bytes) {
 			if (s->n == MAX_SLICES)
 				return false;
 			s->slices = mu_xrealloc(s->slices, (s->n + 1) * sizeof *s->slices);
@@ -162,9 +162,9 @@ static int add_file(struct mu_v1_reader *r, const char *path, const struct mu_sp
 	int rc = bytes ? 0 : mu_buf_read_file(&f->bytes, path, max_file_bytes, err);
 	if (rc)
 		return rc;
-	struct mu_span all = bytes ? *bytes : mu_buf_span(&f->bytes);
-	f->size = all.len;
-	return table_parse(all, path, v1_add_pair, f, err);
+	struct mu_span content = bytes ? *bytes : mu_buf_span(&f->bytes);
+	f->size = content.len;
+	return table_parse(content, path, v1_add_pair, f, err);
 }
 
 int mu_v1_format_parse(struct mu_v1_reader **out, struct mu_span file, const char *path,
@@ -256,7 +256,7 @@ static const struct tensor_meta *v1_find_tensor(const struct file *f, const char
 	return NULL;
 }
 
-static int64_t all_bytes(const struct mu_v1_reader *r)
+static int64_t total_bytes(const struct mu_v1_reader *r)
 {
 	int64_t n = 0;
 
@@ -346,7 +346,7 @@ int mu_v1_format_read(const struct mu_v1_reader *r, const char *name, const stru
 		read.want.rank = full->rank;
 		memcpy(read.want.length, full->dim, sizeof read.want.length);
 	}
-	if (full->count > all_bytes(r)) /* each element has at least one byte */
+	if (full->count > total_bytes(r)) /* each element has at least one byte */
 		return mu_fail(err, MU_DATA_LOSS,
 			       "%.150s: tensor '%.150s' is smaller than its shape", r->pattern,
 			       name);
