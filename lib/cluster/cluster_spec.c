@@ -36,23 +36,23 @@ static bool is_job_name(const char *name)
 int mu_address_check(const char *address, struct mu_err *err)
 {
 	const char *colon = strrchr(address, ':');
-	bool bad = false;
+	bool is_invalid = false;
 
 	if (strncmp(address, "unix:", 5) == 0 && address[5])
 		return 0;
 	if (!colon || colon == address || strlen(address) > 300)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.80s' is not a host:port", address);
-	bool v6 = *address == '[';
-	if (v6 && colon[-1] != ']')
-		bad = true;
-	for (const char *p = address; p < colon && !bad; p++) {
+	bool is_ipv6 = *address == '[';
+	if (is_ipv6 && colon[-1] != ']')
+		is_invalid = true;
+	for (const char *p = address; p < colon && !is_invalid; p++) {
 		unsigned char c = (unsigned char)*p;
-		bad =
-		    c <= ' ' || c == '/' || c == ',' || c == '"' || c == 0x7f || (c == ':' && !v6);
+		is_invalid = c <= ' ' || c == '/' || c == ',' || c == '"' || c == 0x7f ||
+			     (c == ':' && !is_ipv6);
 	}
 	char *end;
 	long port = strtol(colon + 1, &end, 10);
-	if (bad || *end || !isdigit((unsigned char)colon[1]) || port < 1 || port > 65535)
+	if (is_invalid || *end || !isdigit((unsigned char)colon[1]) || port < 1 || port > 65535)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "'%.80s' is not a host:port with a port from 1 to 65535", address);
 	return 0;
@@ -138,8 +138,8 @@ int mu_cluster_add_hosts(struct mu_cluster *c, const char *job, const char *host
 		return mu_fail(err, MU_INVALID_ARGUMENT, "cluster: job '%.63s' has no hosts", job);
 	for (;;) {
 		size_t n = strcspn(hosts, ",");
-		MU_AUTO_FREE char *one = mu_xstrndup(hosts, n);
-		int rc = mu_cluster_add(c, job, index++, one, err);
+		MU_AUTO_FREE char *address = mu_xstrndup(hosts, n);
+		int rc = mu_cluster_add(c, job, index++, address, err);
 		if (rc)
 			return rc;
 		if (!hosts[n])
@@ -173,7 +173,7 @@ static int task_index(const char *key, int *out)
 	return 0;
 }
 
-/* A job without tasks is ignored, as by TensorFlow. */
+/* Ignores a job without tasks, as TensorFlow does. */
 static int add_job(struct mu_cluster *c, const struct mu_doc_node *job, struct mu_err *err)
 {
 	int index = 0;
@@ -218,9 +218,9 @@ int mu_cluster_parse_json(struct mu_cluster *out, struct mu_span text, struct mu
 
 	if (rc)
 		return rc;
-	const struct mu_doc_node *inner = mu_doc_key(d->root, "cluster");
-	bool wrapped = inner && inner->kind == MU_DOC_MAP;
-	if ((rc = add_cluster(&c, wrapped ? inner : d->root, err)))
+	const struct mu_doc_node *member = mu_doc_key(d->root, "cluster");
+	bool has_member = member && member->kind == MU_DOC_MAP;
+	if ((rc = add_cluster(&c, has_member ? member : d->root, err)))
 		return rc;
 	*out = c;
 	c = (struct mu_cluster){0};
@@ -230,7 +230,7 @@ int mu_cluster_parse_json(struct mu_cluster *out, struct mu_span text, struct mu
 static int read_self(struct mu_self *self, const struct mu_cluster *c,
 		     const struct mu_doc_node *task, struct mu_err *err)
 {
-	const char *job = NULL, *number = NULL;
+	const char *job = NULL, *index_text = NULL;
 	int64_t index = 0;
 	int rc;
 
@@ -239,12 +239,13 @@ static int read_self(struct mu_self *self, const struct mu_cluster *c,
 		return 0;
 	if ((rc = mu_doc_opt_text(task, "type", &job, err)))
 		return rc;
-	const struct mu_doc_node *i = mu_doc_key(task, "index");
-	if (i && i->kind == MU_DOC_STRING) { /* some programs write "0" */
-		number = i->text;
+	const struct mu_doc_node *index_node = mu_doc_key(task, "index");
+	if (index_node && index_node->kind == MU_DOC_STRING) { /* some programs write "0" */
+		index_text = index_node->text;
 		int parsed;
-		if (task_index(number, &parsed))
-			return mu_doc_invalid(i, err, "must be a task index, got '%.40s'", number);
+		if (task_index(index_text, &parsed))
+			return mu_doc_invalid(index_node, err, "must be a task index, got '%.40s'",
+					      index_text);
 		index = parsed;
 	} else if ((rc = mu_doc_opt_int(task, "index", 0, INT_MAX, &index, err))) {
 		return rc;
@@ -319,23 +320,24 @@ const char *mu_cluster_address(const struct mu_cluster *c, const char *job, int 
 	return NULL;
 }
 
-/* {"worker": ["host:port", …]}; a job with gaps in its indices: {"worker": {"7": "host:port"}} */
+/* Returns {"worker": ["host:port", …]}; a job with gaps in its indices is a map: {"worker": {"7":
+ * "host:port"}}. */
 static cJSON *cluster_tree(const struct mu_cluster *c)
 {
 	cJSON *tree = cJSON_CreateObject();
 
 	for (unsigned i = 0; i < c->n_jobs; i++) {
 		const struct mu_cluster_job *j = &c->jobs[i];
-		bool dense = j->tasks[j->n_tasks - 1].index == (int)j->n_tasks - 1;
-		cJSON *tasks = dense ? cJSON_AddArrayToObject(tree, j->name)
-				     : cJSON_AddObjectToObject(tree, j->name);
+		bool is_dense = j->tasks[j->n_tasks - 1].index == (int)j->n_tasks - 1;
+		cJSON *tasks = is_dense ? cJSON_AddArrayToObject(tree, j->name)
+					: cJSON_AddObjectToObject(tree, j->name);
 
 		for (unsigned t = 0; t < j->n_tasks; t++) {
 			cJSON *address = cJSON_CreateStringReference(j->tasks[t].address);
 			char index[16];
 
 			snprintf(index, sizeof(index), "%d", j->tasks[t].index);
-			if (dense)
+			if (is_dense)
 				cJSON_AddItemToArray(tasks, address);
 			else
 				cJSON_AddItemToObject(tasks, index, address);

@@ -4,7 +4,7 @@
  * It is read from JSON, {"ps": ["a:1", "b:2"], "worker": {"0": "c:3", "7": "d:4"}}, from TF_CONFIG,
  * {"cluster": …, "task": {"type": "worker", "index": 0}}, and from the flags --ps_hosts and so on.
  * Invalid addresses and duplicate indices are errors that name the entry.  A job with an empty list
- * is ignored, as by TensorFlow; an empty --ps_hosts= is an error. */
+ * is ignored, as in TensorFlow; an empty --ps_hosts= is an error. */
 #ifndef MU_LIB_CLUSTER_CLUSTER_SPEC_H
 #define MU_LIB_CLUSTER_CLUSTER_SPEC_H
 
@@ -30,7 +30,7 @@ struct mu_cluster {
 };
 /* The task of this process. */
 struct mu_self {
-	char job[64]; /* "": not given */
+	char job[64]; /* "": unknown */
 	int index;
 };
 
@@ -38,7 +38,7 @@ void mu_cluster_fini(struct mu_cluster *c);
 
 int mu_cluster_add(struct mu_cluster *c, const char *job, int index, const char *address,
 		   struct mu_err *err);
-/* {"ps": […], …}, or {"cluster": {…}} around it. */
+/* Parses {"ps": […], …} or {"cluster": {"ps": […], …}}. */
 int mu_cluster_parse_json(struct mu_cluster *out, struct mu_span text, struct mu_err *err);
 /* Parses TF_CONFIG.  A job named "master" is not renamed to "chief".  self->job is "" if there is
  * no "task". */
@@ -53,7 +53,7 @@ int mu_cluster_add_hosts(struct mu_cluster *c, const char *job, const char *host
 
 const struct mu_cluster_job *mu_cluster_job(const struct mu_cluster *c, const char *job);
 unsigned mu_cluster_num_tasks(const struct mu_cluster *c, const char *job); /* 0: no such job */
-/* Returns NULL if there is no such task; err then lists the existing jobs or tasks. */
+/* Returns NULL if the task does not exist; err then lists the existing jobs or tasks. */
 const char *mu_cluster_address(const struct mu_cluster *c, const char *job, int index,
 			       struct mu_err *err);
 /* Writes a job as a list if its indices are 0..n-1, else as a map. */
