@@ -10,8 +10,8 @@
 
 enum { ACCEPT_BACKOFF_MS = 100 };
 
-/* True when this errno of accept() asks for a back-off.  Warns in the component's name, at most
- * once in ten seconds for the whole process. */
+/* Returns true if this errno of accept() requires a back-off.  Logs a warning for the component, at
+ * most once in ten seconds in the whole process. */
 bool mu_accept_backoff(int error, const char *component);
 
 #endif

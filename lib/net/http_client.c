@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A transfer runs on its caller's thread, which drives a multi handle of libcurl.  The multi handle
- * keeps the connection, and goes back to the client's list of idle ones when the call has ended.
- * The wait includes stop_event, so a stop ends all calls at once.
+ * owns the connection.  At the end of the call, it returns to the client's list of idle
+ * connections. The wait includes stop_event, so a stop ends all calls at once.
  */
 #include "lib/net/http_client.h"
 
@@ -25,14 +25,14 @@ enum {
 	KEEP_IDLE_S = 30,
 	KEEP_INTERVAL_S = 10,
 	KEEP_PROBES = 4,
-	UNACKNOWLEDGED_MAX_MS = 30000, /* then the connection is dead, and all calls on it fail */
-	CA_CACHE_S = 60,               /* until a changed file of authorities is noticed */
+	UNACKNOWLEDGED_MAX_MS = 30000, /* after this time, the connection and all its calls fail */
+	CA_CACHE_S = 60,               /* until a change of the CA file takes effect */
 	POLL_MS = 60000,               /* libcurl's own timers shorten it */
 	UPLOAD_BUFFER =
 	    16 << 10, /* glibc consolidates its free lists when 64 KiB or more is freed */
 };
 
-/* A multi handle with the connection that it keeps. */
+/* A multi handle and its connection. */
 struct connection {
 	CURLM *multi;
 	struct connection *next_idle;
@@ -53,7 +53,7 @@ struct mu_http_transfer {
 
 struct mu_http_client {
 	pthread_mutex_t lock;
-	struct connection *idle; /* guarded by the lock; the last used one is first */
+	struct connection *idle; /* guarded by the lock; the most recently used is first */
 	_Atomic bool stopped;
 	int stop_event; /* readable once stopped */
 };
@@ -74,7 +74,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *transfer)
 	return n;
 }
 
-/* A socket that child processes do not inherit (libcurl's own are inherited). */
+/* Opens a socket that child processes do not inherit, unlike the sockets of libcurl. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
 	int fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
@@ -87,7 +87,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 	return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
-/* The error of a transfer that failed in libcurl. */
+/* Sets the error of a transfer that failed in libcurl. */
 static int error_of(struct mu_http_transfer *t, CURLcode code, struct mu_err *err)
 {
 	const char *text = *t->error_text ? t->error_text : curl_easy_strerror(code);
@@ -126,7 +126,7 @@ static int error_of(struct mu_http_transfer *t, CURLcode code, struct mu_err *er
 	}
 }
 
-/* ---- the client ---- */
+/* ---- client ---- */
 
 static void init_libcurl(void)
 {
@@ -149,8 +149,8 @@ int mu_http_client_new(struct mu_http_client **out, struct mu_err *err)
 	return 0;
 }
 
-/* Takes an idle connection, or makes a new one. */
-static struct connection *connection_take(struct mu_http_client *c)
+/* Returns an idle connection, or a new one. */
+static struct connection *connection_acquire(struct mu_http_client *c)
 {
 	struct connection *k;
 
@@ -163,13 +163,14 @@ static struct connection *connection_take(struct mu_http_client *c)
 	k = MU_NEW(struct connection);
 	k->multi = curl_multi_init();
 	if (k->multi)
-		curl_multi_setopt(k->multi, CURLMOPT_MAXCONNECTS, 2L); /* and one of one_shot */
+		curl_multi_setopt(k->multi, CURLMOPT_MAXCONNECTS,
+				  2L); /* one, and one of a one_shot call */
 	return k;
 }
 
-static void connection_return(struct mu_http_client *c, struct connection *k)
+static void connection_release(struct mu_http_client *c, struct connection *k)
 {
-	if (!k->multi) { /* no memory: a later call may have some */
+	if (!k->multi) { /* no memory: a later call tries again */
 		free(k);
 		return;
 	}
@@ -206,11 +207,12 @@ bool mu_http_client_stopped(const struct mu_http_client *c)
 
 bool mu_http_client_sleep(struct mu_http_client *c, double seconds)
 {
-	double until = mu_clock() + seconds;
+	double deadline = mu_clock() + seconds;
 
-	for (double left = seconds; left > 0 && !atomic_load(&c->stopped);
-	     left = until - mu_clock()) {
-		struct timespec t = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
+	for (double remaining = seconds; remaining > 0 && !atomic_load(&c->stopped);
+	     remaining = deadline - mu_clock()) {
+		struct timespec t = {(time_t)remaining,
+				     (long)((remaining - (double)(time_t)remaining) * 1e9)};
 		struct pollfd p = {.fd = c->stop_event, .events = POLLIN};
 
 		ppoll(&p, 1, &t, NULL);
@@ -262,7 +264,7 @@ static void set_connection_options(struct mu_http_transfer *t, const struct mu_h
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEP_INTERVAL_S);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
-			 (long)(call->timeout_s * 1000) + 1); /* 0 would mean no limit */
+			 (long)(call->timeout_s * 1000) + 1); /* 0 is no limit */
 	if (call->one_shot) {
 		curl_easy_setopt(easy, CURLOPT_PROXY, "");
 		curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
@@ -273,7 +275,7 @@ static void set_connection_options(struct mu_http_transfer *t, const struct mu_h
 	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	if (call->proxy) {
 		curl_easy_setopt(easy, CURLOPT_PROXY, call->proxy);
-		curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* it was named for this server */
+		curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* the proxy is for this server */
 	}
 	if (call->connect_to) {
 		MU_AUTO_FREE char *map = mu_xasprintf("::%s", call->connect_to);
@@ -303,7 +305,7 @@ static void set_request_options(struct mu_http_transfer *t, const struct mu_http
 	t->headers = curl_slist_append(NULL, "Expect:"); /* no wait for "100 Continue" */
 	for (char *h = strtok_r(lines, "\r\n", &save); h; h = strtok_r(NULL, "\r\n", &save))
 		t->headers = curl_slist_append(t->headers, h);
-	explicit_bzero(lines, n); /* it holds a token */
+	explicit_bzero(lines, n); /* contains a token */
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
@@ -317,7 +319,7 @@ struct mu_http_transfer *mu_http_begin(struct mu_http_client *c, const struct mu
 	t->client = c;
 	t->stream = call->stream;
 	t->body_max = call->body_max;
-	t->connection = connection_take(c);
+	t->connection = connection_acquire(c);
 	t->easy = curl_easy_init();
 	if (t->easy) {
 		set_connection_options(t, call);
@@ -330,14 +332,14 @@ struct mu_http_transfer *mu_http_begin(struct mu_http_client *c, const struct mu
 	return t;
 }
 
-/* Notes the result of a transfer that has ended. */
-static void take_result(struct mu_http_transfer *t)
+/* Records the result of a transfer that has ended. */
+static void record_result(struct mu_http_transfer *t)
 {
 	curl_off_t retry_after = 0;
 	struct CURLMsg *m;
-	int left;
+	int n_queued;
 
-	while ((m = curl_multi_info_read(t->connection->multi, &left))) {
+	while ((m = curl_multi_info_read(t->connection->multi, &n_queued))) {
 		if (m->msg != CURLMSG_DONE)
 			continue;
 		t->is_done = true;
@@ -352,29 +354,29 @@ int mu_http_read(struct mu_http_transfer *t, struct mu_http_response *out, struc
 {
 	struct mu_http_client *c = t->client;
 	struct curl_waitfd stop = {.fd = c->stop_event, .events = CURL_WAIT_POLLIN};
-	struct mu_buf read = out->body;
-	bool more = false;
+	struct mu_buf spare = out->body;
+	bool has_piece = false;
 	int running;
 
-	while (!t->is_done && !more) {
+	while (!t->is_done && !has_piece) {
 		if (atomic_load(&c->stopped))
 			return mu_fail(err, MU_CANCELLED, "stopped");
 		curl_multi_perform(t->connection->multi, &running);
-		take_result(t);
-		more = t->stream && t->response.body.len;
-		if (!t->is_done && !more)
+		record_result(t);
+		has_piece = t->stream && t->response.body.len;
+		if (!t->is_done && !has_piece)
 			curl_multi_poll(t->connection->multi, &stop, 1, POLL_MS, NULL);
 	}
-	more = t->stream && t->response.body.len; /* the last piece may come with the end */
-	if (!more && t->rc < 0) {
+	has_piece = t->stream && t->response.body.len; /* the last piece may arrive with the end */
+	if (!has_piece && t->rc < 0) {
 		if (err)
 			*err = t->err;
 		return t->rc;
 	}
 	*out = t->response;
-	mu_buf_clear(&read); /* its memory takes the next piece */
-	t->response.body = read;
-	return more;
+	mu_buf_clear(&spare); /* reuses its memory for the next piece */
+	t->response.body = spare;
+	return has_piece;
 }
 
 static void free_headers(struct curl_slist *headers)
@@ -390,7 +392,7 @@ void mu_http_end(struct mu_http_transfer *t)
 		curl_multi_remove_handle(t->connection->multi, t->easy);
 		curl_easy_cleanup(t->easy);
 	}
-	connection_return(t->client, t->connection);
+	connection_release(t->client, t->connection);
 	free_headers(t->headers);
 	curl_slist_free_all(t->connect_to);
 	mu_buf_fini(&t->response.body);
@@ -422,18 +424,18 @@ int mu_http_fetch(struct mu_http_client *c, const char *url, const char *bearer,
 				    .one_shot = true};
 	struct mu_http_response response = {0};
 	enum mu_code code = MU_UNAVAILABLE;
-	struct mu_err why = {0};
-	int rc = mu_http_perform(c, &call, &response, &why);
+	struct mu_err call_err = {0};
+	int rc = mu_http_perform(c, &call, &response, &call_err);
 
 	if (rc == 0 && (response.status < 200 || response.status > 299)) {
 		code = response.status == 401   ? MU_UNAUTHENTICATED
 		       : response.status == 403 ? MU_PERMISSION_DENIED
 						: MU_UNAVAILABLE;
-		rc = mu_fail(&why, code, "HTTP status %ld", response.status);
+		rc = mu_fail(&call_err, code, "HTTP status %ld", response.status);
 	}
 	if (rc < 0) {
 		mu_buf_fini(&response.body);
-		return mu_fail(err, code, "%s: %.300s", url, why.msg);
+		return mu_fail(err, code, "%s: %.300s", url, call_err.msg);
 	}
 	mu_buf_fini(out);
 	*out = response.body;

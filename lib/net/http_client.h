@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP client: every outgoing HTTP call of every program.
  *
- * Any thread may make calls; a call runs on its thread, on a connection that it has for itself and
- * that later calls use again.  All calls have a time limit and a size limit.  Redirects are not
- * followed.
+ * Any thread may make calls.  A call runs on the thread of the caller and has a connection for its
+ * duration; later calls reuse the connection.  All calls have a time limit and a size limit.
+ * Redirects are not followed.
  */
 #ifndef MU_LIB_NET_HTTP_CLIENT_H
 #define MU_LIB_NET_HTTP_CLIENT_H
@@ -18,7 +18,7 @@ void mu_http_client_free(struct mu_http_client *c);
 /* Ends all calls in progress and all sleeps; later calls fail with CANCELLED. */
 void mu_http_client_stop(struct mu_http_client *c);
 bool mu_http_client_stopped(const struct mu_http_client *c);
-/* Sleeps until the time is over or the client is stopped; false when it is stopped. */
+/* Sleeps for this time or until the client is stopped; returns false if it is stopped. */
 bool mu_http_client_sleep(struct mu_http_client *c, double seconds);
 
 /* The verification of the server by TLS, and the certificate of the client. */
@@ -36,14 +36,15 @@ struct mu_http_call {
 	double timeout_s;              /* for the whole call */
 	size_t body_max;               /* larger responses fail with RESOURCE_EXHAUSTED */
 	bool stream;                   /* mu_http_read returns the body in pieces */
-	bool one_shot;                 /* a connection of its own, without a proxy */
+	bool one_shot;                 /* uses a new connection, without a proxy */
 	const struct mu_http_tls *tls; /* NULL: the system's authorities */
 	const char *proxy;             /* NULL: the proxy of the environment; "": none */
-	const char *connect_to; /* (optional) "HOST:PORT" to connect to in place of the URL's */
+	const char
+	    *connect_to; /* (optional) "HOST:PORT" to connect to, instead of the host of the URL */
 };
 struct mu_http_response {
 	long status;
-	long retry_after_s; /* 0: the server named none */
+	long retry_after_s; /* 0: no Retry-After in the response */
 	struct mu_buf body;
 };
 
@@ -51,8 +52,8 @@ struct mu_http_response {
 struct mu_http_transfer;
 /* Starts a call.  Errors are reported by mu_http_read. */
 struct mu_http_transfer *mu_http_begin(struct mu_http_client *c, const struct mu_http_call *call);
-/* Waits for the response and returns 0.  Of a stream: waits until some of the body has arrived,
- * replaces out->body by it and returns 1; returns 0 at the end of the response.
+/* Waits for the response and returns 0.  For a stream: waits for the next piece of the body,
+ * sets out->body to it and returns 1; returns 0 at the end of the response.
  *
  *	DEADLINE_EXCEEDED   no response, or not all of it, in time
  *	UNAVAILABLE         no connection, or the connection broke
@@ -63,13 +64,13 @@ int mu_http_read(struct mu_http_transfer *t, struct mu_http_response *out, struc
 /* Frees the transfer; cancels it if it is in progress. */
 void mu_http_end(struct mu_http_transfer *t);
 
-/* One call with its whole response. */
+/* Makes one call and reads the whole response. */
 int mu_http_perform(struct mu_http_client *c, const struct mu_http_call *call,
 		    struct mu_http_response *out, struct mu_err *err);
 
-/* GET, or POST if there is a body (which may be empty), of a plain http:// page: no proxy, a
- * connection of its own.  bearer: a token for the server, or NULL.  401 is UNAUTHENTICATED, 403
- * PERMISSION_DENIED, all else but 2xx UNAVAILABLE. */
+/* Fetches a plain http:// page on a new connection, without a proxy.  post: NULL for GET, else the
+ * body, which may be empty.  bearer: a token for the server, or NULL.  401 is UNAUTHENTICATED, 403
+ * PERMISSION_DENIED, any other status but 2xx UNAVAILABLE. */
 int mu_http_fetch(struct mu_http_client *c, const char *url, const char *bearer,
 		  const struct mu_span *post, double timeout_s, size_t body_max, struct mu_buf *out,
 		  struct mu_err *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread polls the listener and libmicrohttpd's epoll descriptor.  This file has its own
- * listener for two reasons.  The library spins when accept() fails for lack of descriptors, and it
- * rejects new connections while idle ones reach the limit.  Here the oldest connection is closed
- * for a new one, so that probes always get a reply. */
+/* One thread polls the listener and libmicrohttpd's epoll descriptor.  This file owns the
+ * listener for two reasons.  The library spins if accept() fails for lack of descriptors, and it
+ * rejects new connections while idle ones reach the limit.  Here a new connection closes the oldest
+ * connection, so that probes always receive a reply. */
 #include "lib/net/http_server.h"
 
 #include <errno.h>
@@ -34,8 +34,8 @@ struct mu_http_server {
 	struct open_connection {
 		int fd;
 		int64_t deadline_ms;
-	} open[2 * MAX_CONNECTIONS]; /* oldest first; shut-down ones stay until the library
-				      * has closed them */
+	} open[2 * MAX_CONNECTIONS]; /* oldest first; includes connections that are shut down
+				      * but not yet closed by the library */
 	unsigned open_count;
 };
 
@@ -67,17 +67,18 @@ static bool is_loopback(struct MHD_Connection *c)
 	const union MHD_ConnectionInfo *info =
 	    MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	const struct sockaddr *a = info ? info->client_addr : NULL;
-	const struct in6_addr *six;
+	const struct in6_addr *ipv6;
 
 	if (a && a->sa_family == AF_INET)
 		return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
 	if (!a || a->sa_family != AF_INET6)
 		return false;
-	six = &((const struct sockaddr_in6 *)a)->sin6_addr;
-	return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
+	ipv6 = &((const struct sockaddr_in6 *)a)->sin6_addr;
+	return IN6_IS_ADDR_LOOPBACK(ipv6) ||
+	       (IN6_IS_ADDR_V4MAPPED(ipv6) && ipv6->s6_addr[12] == 127);
 }
 
-/* The library calls this once for the head, then for each piece of the body, then at the end. */
+/* The library calls this once for the header, then for each piece of the body, then at the end. */
 static enum MHD_Result on_request(void *server, struct MHD_Connection *c, const char *path,
 				  const char *method, const char *version, const char *piece,
 				  size_t *piece_len, void **state)
@@ -114,7 +115,7 @@ static enum MHD_Result on_request(void *server, struct MHD_Connection *c, const 
 }
 
 static void on_completed(void *server, struct MHD_Connection *c, void **state,
-			 enum MHD_RequestTerminationCode why)
+			 enum MHD_RequestTerminationCode termination)
 {
 	struct request_body *body = *state;
 
@@ -126,14 +127,14 @@ static void on_completed(void *server, struct MHD_Connection *c, void **state,
 }
 
 static void on_connection(void *server, struct MHD_Connection *c, void **state,
-			  enum MHD_ConnectionNotificationCode what)
+			  enum MHD_ConnectionNotificationCode notification)
 {
 	struct mu_http_server *h = server;
 	const union MHD_ConnectionInfo *info =
 	    MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
 	unsigned i = 0;
 
-	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+	if (notification == MHD_CONNECTION_NOTIFY_STARTED) {
 		h->open[h->open_count++] = (struct open_connection){
 		    info->connect_fd, mu_clock_ms() + CONNECTION_TIMEOUT_MS};
 		return;
@@ -146,7 +147,7 @@ static void on_connection(void *server, struct MHD_Connection *c, void **state,
 
 /* Shuts down connections past their deadline, and the oldest ones if there are MAX_CONNECTIONS. The
  * library reads the end of the stream and frees them. */
-static void shut_down_old(struct mu_http_server *h, int64_t now)
+static void shut_down_expired(struct mu_http_server *h, int64_t now)
 {
 	for (unsigned i = 0; i < h->open_count; i++)
 		if (now > h->open[i].deadline_ms || h->open_count - i >= MAX_CONNECTIONS)
@@ -192,7 +193,7 @@ static void *http_serve(void *arg)
 		if (p[0].revents)
 			return NULL;
 		now = mu_clock_ms();
-		shut_down_old(h, now);
+		shut_down_expired(h, now);
 		MHD_run(h->daemon);
 		if (p[2].revents)
 			accept_one(h, now);

@@ -8,7 +8,7 @@
 
 #include "lib/base/mem.h"
 
-/* Returns a copy of one part; NULL if the URL does not have it. */
+/* Returns a copy of a part; NULL if the URL does not have it. */
 static char *part_of(CURLU *u, CURLUPart part, unsigned flags)
 {
 	char *text = NULL, *copy = NULL;
@@ -67,9 +67,9 @@ void mu_http_url_fini(struct mu_http_url *u)
 
 bool mu_http_url_is_loopback(const struct mu_http_url *u)
 {
-	struct in_addr four;
+	struct in_addr ipv4;
 
-	if (inet_pton(AF_INET, u->host, &four) == 1)
-		return ntohl(four.s_addr) >> 24 == 127;
+	if (inet_pton(AF_INET, u->host, &ipv4) == 1)
+		return ntohl(ipv4.s_addr) >> 24 == 127;
 	return strcasecmp(u->host, "localhost") == 0 || strcmp(u->host, "[::1]") == 0;
 }

@@ -12,7 +12,7 @@ struct mu_http_url {
 	char *path; /* without trailing slashes */
 	bool has_login, has_query; /* query or fragment */
 };
-/* The message of an error does not repeat the URL, which may hold a password. */
+/* The error message does not contain the URL, which may contain a password. */
 int mu_http_url_parse(struct mu_http_url *out, const char *url, struct mu_err *err);
 void mu_http_url_fini(struct mu_http_url *u);
 /* Appends text as a part of a query. */

@@ -26,10 +26,10 @@ static int listen_at(const struct addrinfo *a, bool reuse, int *bound_port)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
 	if (bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 64) ||
 	    getsockname(fd, (struct sockaddr *)&addr, &len)) {
-		int why = errno;
+		int errnum = errno;
 
 		close(fd);
-		errno = why;
+		errno = errnum;
 		return -1;
 	}
 	*bound_port = ntohs(addr.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&addr)->sin6_port
@@ -41,21 +41,23 @@ int mu_listen_tcp(const char *host, int port, int *bound_port, struct mu_err *er
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
 	char service[8];
-	int fd = -1, why = 0;
+	int fd = -1, errnum = 0;
 
 	snprintf(service, sizeof service, "%d", port);
-	int bad = getaddrinfo(host, service, &hints, &list);
-	if (bad)
-		return mu_fail(err, MU_FAILED_PRECONDITION, "%s: %s", host, gai_strerror(bad));
-	/* a port that is in use at one address of a host must not be taken at another */
-	for (const struct addrinfo *a = list; a && fd < 0 && why != EADDRINUSE; a = a->ai_next) {
+	int gai_error = getaddrinfo(host, service, &hints, &list);
+	if (gai_error)
+		return mu_fail(err, MU_FAILED_PRECONDITION, "%s: %s", host,
+			       gai_strerror(gai_error));
+	/* If the port is in use at one address of the host, it must not be used at another address.
+	 */
+	for (const struct addrinfo *a = list; a && fd < 0 && errnum != EADDRINUSE; a = a->ai_next) {
 		fd = listen_at(a, port != 0, bound_port);
-		why = errno;
+		errnum = errno;
 	}
 	freeaddrinfo(list);
 	if (fd >= 0)
 		return fd;
-	return why == EADDRINUSE ? mu_fail(err, MU_FAILED_PRECONDITION,
-					   "port %d on %s is already in use", port, host)
-				 : mu_fail_errno(err, why, "%s:%d", host, port);
+	return errnum == EADDRINUSE ? mu_fail(err, MU_FAILED_PRECONDITION,
+					      "port %d on %s is already in use", port, host)
+				    : mu_fail_errno(err, errnum, "%s:%d", host, port);
 }

@@ -5,8 +5,8 @@
 
 struct mu_err;
 
-/* Listens on the first address of the host that allows it; "::" accepts IPv4 too.  Port 0 selects a
- * free port.  Returns a non-blocking socket with its port in *bound_port, or an error. */
+/* Listens on the first usable address of the host; "::" accepts IPv4 too.  Port 0 selects a
+ * free port.  Returns a non-blocking socket and sets *bound_port, or returns an error. */
 int mu_listen_tcp(const char *host, int port, int *bound_port, struct mu_err *err);
 
 #endif
