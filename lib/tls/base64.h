@@ -5,8 +5,8 @@
 
 #include "lib/base/buf.h"
 
-/* Decodes less than size_max bytes of text, which may have line breaks.  An error names the text by
- * `what`.  A byte 0 follows the result. */
+/* Decodes less than size_max bytes of text, which may have line breaks.  `what` is
+ * the name of the text in errors.  A NUL follows the result. */
 int mu_base64_decode(const char *text, const char *what, size_t size_max, struct mu_buf *out,
 		     struct mu_err *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* EC keys on P-256, which every TLS library supports and which sign in about 20 us.  The subject of
- * a CA has a random number.  So in a bundle of two CAs of one job the issuer is found by name. */
+ * a CA has a random number, so that the issuer can be found by name in a bundle of two CAs of one
+ * job. */
 #include "lib/tls/certs.h"
 
 #include <arpa/inet.h>
@@ -12,9 +13,9 @@
 
 #include "lib/base/buf.h"
 
-static int fail_openssl(struct mu_err *err, const char *what)
+static int fail_openssl(struct mu_err *err, const char *operation)
 {
-	return mu_fail(err, MU_INTERNAL, "cannot make a certificate: %s failed", what);
+	return mu_fail(err, MU_INTERNAL, "cannot make a certificate: %s failed", operation);
 }
 
 static X509 *new_certificate(EVP_PKEY *key, const char *name, int64_t from, int64_t to)
@@ -24,7 +25,7 @@ static X509 *new_certificate(EVP_PKEY *key, const char *name, int64_t from, int6
 	BIGNUM *number = NULL;
 	bool ok = x && RAND_bytes(serial, sizeof(serial)) == 1;
 
-	serial[0] = (unsigned char)((serial[0] & 0x7f) | 0x40); /* positive, and of full length */
+	serial[0] = (unsigned char)((serial[0] & 0x7f) | 0x40); /* positive, with full length */
 	number = ok ? BN_bin2bn(serial, sizeof(serial), NULL) : NULL;
 	ok = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(x)) &&
 	     X509_set_version(x, X509_VERSION_3) == 1 &&
@@ -54,9 +55,9 @@ static bool add_extension(X509 *x, X509 *issuer, int nid, const char *value)
 
 static bool is_address(const char *name)
 {
-	unsigned char waste[16];
+	unsigned char address[16];
 
-	return inet_pton(AF_INET, name, waste) == 1 || inet_pton(AF_INET6, name, waste) == 1;
+	return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
 }
 
 /* The name becomes part of an OpenSSL extension string, so only host names and addresses are
@@ -84,14 +85,14 @@ static int put_names(struct mu_buf *b, const char *const *names, unsigned n, str
 
 static X509 *make_ca(EVP_PKEY *key, int64_t from, int64_t to)
 {
-	unsigned char draw[6];
+	unsigned char random[6];
 	char name[40];
 	X509 *x;
 
-	if (RAND_bytes(draw, sizeof(draw)) != 1)
+	if (RAND_bytes(random, sizeof(random)) != 1)
 		return NULL;
-	snprintf(name, sizeof(name), "muster job CA %02x%02x%02x%02x%02x%02x", draw[0], draw[1],
-		 draw[2], draw[3], draw[4], draw[5]);
+	snprintf(name, sizeof(name), "muster job CA %02x%02x%02x%02x%02x%02x", random[0], random[1],
+		 random[2], random[3], random[4], random[5]);
 	x = new_certificate(key, name, from, to);
 	if (x && X509_set_issuer_name(x, X509_get_subject_name(x)) == 1 &&
 	    add_extension(x, x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OpenSSL contexts from a certificate folder whose files may be replaced at any time.
  *
- * No session is resumed: every handshake checks the certificate, so a certificate that is no longer
- * trusted gets no access by a ticket. */
+ * Sessions are not resumed: every handshake verifies the certificate, so a session ticket gives no
+ * access with a certificate that is no longer trusted. */
 #include "lib/tls/tls_context.h"
 
 #include <openssl/err.h>
@@ -29,7 +29,7 @@ struct mu_tls_context {
 	char *path[MU_COUNT(names)], *folder;
 	pthread_mutex_t lock; /* guards the members below */
 	SSL_CTX *ctx;
-	struct stamp stamp; /* of the files that were read last */
+	struct stamp stamp; /* of the files at the last load */
 	int64_t checked_ms;
 };
 
@@ -45,38 +45,38 @@ static void read_stamp(struct mu_tls_context *t, struct stamp *s)
 		}
 }
 
-void mu_tls_reason(char *why, size_t size)
+void mu_tls_reason(char *out, size_t size)
 {
 	unsigned long code = ERR_peek_last_error();
 	const char *reason = ERR_reason_error_string(code);
 
-	snprintf(why, size, "%s", reason ? reason : "unknown");
+	snprintf(out, size, "%s", reason ? reason : "unknown");
 	ERR_clear_error();
 }
 
 static SSL_CTX *load(struct mu_tls_context *t, struct mu_err *err)
 {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_method());
-	const char *bad = NULL;
-	char why[120];
+	const char *problem = NULL;
+	char reason[120];
 
 	ERR_clear_error();
 	if (!ctx || SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1)
-		bad = "TLS 1.2";
+		problem = "TLS 1.2";
 	else if (SSL_CTX_load_verify_file(ctx, t->path[MU_TLS_CA]) != 1)
-		bad = t->path[MU_TLS_CA];
+		problem = t->path[MU_TLS_CA];
 	else if (SSL_CTX_use_certificate_chain_file(ctx, t->path[MU_TLS_CERTIFICATE]) != 1)
-		bad = t->path[MU_TLS_CERTIFICATE];
+		problem = t->path[MU_TLS_CERTIFICATE];
 	else if (SSL_CTX_use_PrivateKey_file(ctx, t->path[MU_TLS_KEY], SSL_FILETYPE_PEM) != 1 ||
 		 SSL_CTX_check_private_key(ctx) != 1)
-		bad = t->path[MU_TLS_KEY];
-	if (bad) {
-		mu_tls_reason(why, sizeof(why));
+		problem = t->path[MU_TLS_KEY];
+	if (problem) {
+		mu_tls_reason(reason, sizeof(reason));
 		SSL_CTX_free(ctx);
 		mu_fail(err, MU_FAILED_PRECONDITION,
 			"TLS: %s cannot be used (%s): the folder must have tls.crt, tls.key and "
 			"ca.crt that belong together",
-			bad, why);
+			problem, reason);
 		return NULL;
 	}
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
@@ -89,8 +89,8 @@ static SSL_CTX *load(struct mu_tls_context *t, struct mu_err *err)
 	return ctx;
 }
 
-/* With the lock held.  Reads files that have changed.  Files that do not belong together, as while
- * they are being replaced, are ignored until they change again. */
+/* Loads changed files; the caller holds the lock.  Files that do not match, for example during a
+ * replacement, are ignored until they change again. */
 static void refresh(struct mu_tls_context *t)
 {
 	int64_t now = mu_clock_ms();

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bearer tokens of jobs.
  *
- * The token of a job is HMAC-SHA256(key of the operator, UID of the job), so the operator derives
- * it again whenever it needs it and stores it nowhere.  A task has only the SHA-256 of the token:
- * enough to check a token, useless for making one. */
+ * The token of a job is HMAC-SHA256(key of the operator, UID of the job).  The operator derives it
+ * when needed and does not store it.  A task has only the SHA-256 of the token, which is enough to
+ * check a token but not to create one. */
 #ifndef MU_LIB_TLS_TOKEN_H
 #define MU_LIB_TLS_TOKEN_H
 
 #include <stdbool.h>
 
-#include "lib/base/err.h"
 #include "lib/base/buf.h"
+#include "lib/base/err.h"
 
 enum { MU_TOKEN_SIZE = 65 }; /* 32 bytes in hexadecimal, and a NUL */
 
