@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends requests, turns error responses into errors, and retries where the header says so. */
+/* Sends requests, converts error responses to errors, and retries as kube_client.h describes. */
 #include "lib/kube/kube_client.h"
 
 #include <stdatomic.h>
@@ -16,14 +16,14 @@ enum {
 	RESPONSE_MAX = 16 << 20,       /* kube_list asks for smaller pages beyond these limits */
 	RESPONSE_VALUES_MAX = 1 << 20, /* an object that etcd stores has fewer */
 	ERROR_BODY_MAX = 64 << 10,
-	STREAM_PAUSE_BELOW = 64 << 10, /* bytes; there may be more already after a larger piece */
+	STREAM_PAUSE_BELOW = 64 << 10, /* bytes; after a larger piece, more data may be available */
 	STATUS_PAGE_MAX = 1 << 20,     /* of a task's status page, with up to 1000 resources */
 	IN_PLACE_TRIES = 4,
 	RETRY_AFTER_MAX_S = 30,
 	STATUS_MAX = 600,
 	METHODS = 5,
 };
-/* stream_pause_s: between two pieces of a watch; without it the operator takes 1.3 x the CPU. */
+/* stream_pause_s: between two pieces of a watch; without it the operator uses 1.3 x the CPU. */
 static const double call_timeout_s = 30, page_timeout_s = 1, stream_pause_s = 0.05;
 
 static const char *const method_names[METHODS] = {"GET", "POST", "PATCH", "PUT", "DELETE"};
@@ -109,18 +109,18 @@ struct exchange {
 	const struct kube_stream *stream; /* or NULL */
 	struct mu_http_response response;
 	double ended;
-	long status; /* of HTTP, or a negative code without a response */
+	long status; /* HTTP status, or a negative code without a response */
 };
 
-/* Passes the body of a 200 to the caller as it arrives; the body of an error is collected. */
+/* Passes the pieces of a response with status 200 to the caller; collects the body of an error. */
 static int read_stream(struct kube_client *c, struct exchange *x, struct mu_http_transfer *transfer,
 		       struct mu_err *err)
 {
 	const struct kube_stream *stream = x->stream;
 	MU_AUTO_BUF error_body = {0};
-	int more = 0, rc = 0;
+	int read_rc = 0, rc = 0;
 
-	while (rc == 0 && (more = mu_http_read(transfer, &x->response, err)) > 0) {
+	while (rc == 0 && (read_rc = mu_http_read(transfer, &x->response, err)) > 0) {
 		struct mu_span piece = mu_buf_span(&x->response.body);
 
 		if (x->response.status == 200)
@@ -133,12 +133,12 @@ static int read_stream(struct kube_client *c, struct exchange *x, struct mu_http
 		if (piece.len < STREAM_PAUSE_BELOW)
 			kube_client_sleep(c, stream_pause_s);
 	}
-	if (rc == 0 && more == 0) {
+	if (rc == 0 && read_rc == 0) {
 		mu_buf_fini(&x->response.body);
 		x->response.body = error_body;
 		error_body = (struct mu_buf){0};
 	}
-	return more < 0 ? more : rc < 0 ? rc : 0;
+	return read_rc < 0 ? read_rc : rc < 0 ? rc : 0;
 }
 
 /* Sends the request once and reads the response. */
@@ -147,7 +147,7 @@ static void exchange_once(struct kube_client *c, struct exchange *x, bool token_
 {
 	const struct kube_request *rq = x->rq;
 	struct mu_http_transfer *transfer = NULL;
-	double began = mu_clock();
+	double start = mu_clock();
 
 	mu_buf_clear(&x->response.body);
 	x->response.status = 0;
@@ -173,15 +173,15 @@ static void exchange_once(struct kube_client *c, struct exchange *x, bool token_
 	}
 	x->ended = mu_clock();
 	if (x->status != -MU_CANCELLED)
-		count(c, rq->method, x->response.status, x->stream ? -1 : x->ended - began);
+		count(c, rq->method, x->response.status, x->stream ? -1 : x->ended - start);
 	if (x->status == -MU_UNAVAILABLE || x->status == -MU_DEADLINE_EXCEEDED)
 		mu_wrap(err, "%s %s", rq->method, c->config.server);
 	if (x->status == 0)
 		x->status = x->response.status;
 }
 
-/* The code of an answer of 500, for which the server may be well: etcd, or etcd's client, rejects
- * an object for its size, or a step of admission fails, such as a webhook. */
+/* Returns the code of a 500 response.  Not every 500 is a server failure: etcd or its client may
+ * reject the size of an object, or an admission step such as a webhook may fail. */
 static enum mu_code code_of_500(const char *message)
 {
 	if (message && strstr(message, "Internal error occurred:"))
@@ -213,7 +213,7 @@ static enum mu_code code_of(long status, const char *reason, const char *message
 	}
 }
 
-/* The error of a response other than 2xx, whose body is a metav1.Status or any text. */
+/* Sets the error of a response other than 2xx, whose body is a metav1.Status or any text. */
 static int error_of(const struct exchange *x, struct mu_err *err)
 {
 	cJSON *json = kube_json(mu_buf_span(&x->response.body));
@@ -231,7 +231,7 @@ static int error_of(const struct exchange *x, struct mu_err *err)
 	return rc;
 }
 
-/* True when the request may be sent again, after *wait seconds. */
+/* Returns true if the request may be sent again, after *wait seconds. */
 static bool is_retriable(const struct exchange *x, int tries, double *wait)
 {
 	long retry_after_s = x->response.retry_after_s;
@@ -240,13 +240,13 @@ static bool is_retriable(const struct exchange *x, int tries, double *wait)
 		return false;
 	*wait = retry_after_s > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : (double)retry_after_s;
 	if (x->status == 401)
-		return tries == 0; /* with the token read anew */
+		return tries == 0; /* with the token from a new read */
 	if (x->status == 429 && *wait <= 0)
 		*wait = mu_backoff(tries, 0.5, RETRY_AFTER_MAX_S);
 	return x->status == 429 || (x->status == 503 && retry_after_s > 0);
 }
 
-/* Sends the request, again where possible, and reads the response. */
+/* Sends the request, retries it if possible, and reads the response. */
 static int exchange_run(struct kube_client *c, struct exchange *x, cJSON **out, struct mu_err *err)
 {
 	double wait = 0;

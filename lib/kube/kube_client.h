@@ -7,11 +7,11 @@
  *	403                       PERMISSION_DENIED      404  NOT_FOUND
  *	409 AlreadyExists         ALREADY_EXISTS         409  ABORTED (stale copy)
  *	410                       OUT_OF_RANGE (relist)  429  RESOURCE_EXHAUSTED
- *	5xx, no connection        UNAVAILABLE, but INVALID_ARGUMENT when the object is larger than
- *				  what etcd stores, PERMISSION_DENIED for an "Internal error"
+ *	5xx, no connection        UNAVAILABLE, but INVALID_ARGUMENT if the object exceeds the limit
+ *				  of etcd, PERMISSION_DENIED for an "Internal error"
  *
- * 429 and 503 with Retry-After are retried a few times.  Other errors are left to the caller, whose
- * work queue has a backoff. */
+ * 429 and 503 with Retry-After are retried a few times.  Callers handle other errors; their work
+ * queue has a backoff. */
 #ifndef MU_LIB_KUBE_KUBE_CLIENT_H
 #define MU_LIB_KUBE_KUBE_CLIENT_H
 
@@ -22,7 +22,7 @@
 
 struct kube_client;
 
-/* Bytes of a response as they arrive; a negative return ends the call with that error. */
+/* Receives the next bytes of a response; a negative return ends the call with that error. */
 typedef int kube_chunk_fn(void *arg, const char *data, size_t len, struct mu_err *err);
 
 struct kube_request {
@@ -32,7 +32,7 @@ struct kube_request {
 	const char *accept;          /* format of the response; NULL: application/json */
 	struct mu_span body;         /* empty: none */
 	long timeout_ms;             /* 0: 30 s */
-	bool (*may_send)(void *arg); /* (optional) asked before each try; false: CANCELLED */
+	bool (*may_send)(void *arg); /* (optional) called before each try; false: CANCELLED */
 	void *arg;
 };
 /* A GET whose response arrives over time, such as a watch or a log. */
@@ -43,26 +43,26 @@ struct kube_stream {
 	void *arg;
 };
 
-/* The object in the text; NULL when the text is no JSON object. */
+/* Parses an object; returns NULL if the text is not a JSON object. */
 cJSON *kube_json(struct mu_span text);
 
-/* Takes the contents of the configuration. */
+/* Moves the contents of the configuration into the client. */
 int kube_client_new(struct kube_client **out, struct kube_config *config, struct mu_err *err);
 void kube_client_free(struct kube_client *c);
 /* Ends all calls and sleeps; later calls fail with CANCELLED. */
 void kube_client_stop(struct kube_client *c);
 bool kube_client_stopped(const struct kube_client *c);
-/* False as soon as the client is stopped. */
+/* Returns false as soon as the client is stopped. */
 bool kube_client_sleep(struct kube_client *c, double seconds);
 
-/* The object of the response goes to *out (owned by the caller) unless out is NULL. */
+/* Sets *out, unless out is NULL, to the object of the response, which the caller owns. */
 int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,
 	      struct mu_err *err);
-/* 0 when the server ends the stream. */
+/* Returns 0 when the server ends the stream. */
 int kube_stream(struct kube_client *c, const struct kube_stream *s, struct mu_err *err);
 
-/* A request to a plain http:// address outside the API server (a page of a task): one second for
- * everything, at most 1 MiB.  bearer: (optional) a token; body NULL: GET, else POST. */
+/* Fetches a plain http:// page of a task, within one second, of at most 1 MiB.  bearer: (optional)
+ * a token.  body: NULL for GET, else POST. */
 int kube_fetch(struct kube_client *c, const char *url, const char *bearer,
 	       const struct mu_span *body, struct mu_buf *out, struct mu_err *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kubeconfig files and the service account of a pod.
  *
- * Several files are merged as kubectl does it: of two clusters, users or contexts with one name the
- * first counts, and the first current-context counts.  A missing file of the list is skipped.
- * Relative paths in a file are relative to that file. */
+ * Several files are merged as in kubectl: the first cluster, user or context with a name is used,
+ * and the first current-context.  A missing file of the list is skipped.  Relative paths in a file
+ * are relative to that file. */
 #include "lib/kube/kube_config.h"
 
 #include <stdio.h>
@@ -39,15 +39,15 @@ void kube_config_fini(struct kube_config *c)
 	memset(c, 0, sizeof(*c));
 }
 
-/* The item called `name` of the list `list` ("clusters": [{name, cluster: {…}}]). */
+/* Returns the item `name` of the list `list` ("clusters": [{name, cluster: {…}}]). */
 static const struct mu_doc_node *find_named(struct mu_doc *const *docs, int count, const char *list,
-					    const char *kind, const char *name, int *which)
+					    const char *kind, const char *name, int *doc_index)
 {
 	for (int i = 0; i < count; i++) {
 		mu_doc_each(mu_doc_get(docs[i]->root, list), item)
 		{
 			if (strcmp(mu_doc_text(item, "name", ""), name) == 0) {
-				*which = i;
+				*doc_index = i;
 				return mu_doc_get(item, kind);
 			}
 		}
@@ -55,7 +55,7 @@ static const struct mu_doc_node *find_named(struct mu_doc *const *docs, int coun
 	return NULL;
 }
 
-/* `value` as a path relative to the file that contains it. */
+/* Resolves `value`, a path relative to the file that contains it. */
 static char *path_from(const char *file, const char *value)
 {
 	const char *slash = strrchr(file, '/');
@@ -65,7 +65,7 @@ static char *path_from(const char *file, const char *value)
 	return mu_xasprintf("%.*s/%s", (int)(slash - file), file, value);
 }
 
-/* Reads "<key>-data" in base64, or the file "<key>", whose path goes to *file (optional). */
+/* Reads "<key>-data" in base64, or the file "<key>", whose path is stored in *file (optional). */
 static int read_pem(const struct mu_doc_node *map, const char *key, const char *config_file,
 		    struct mu_buf *out, char **file, struct mu_err *err)
 {
@@ -122,20 +122,20 @@ static int read_user(struct kube_config *out, const struct mu_doc_node *user, co
 static int read_context(struct kube_config *out, struct mu_doc *const *docs, char *const *files,
 			int count, const char *wanted, struct mu_err *err)
 {
-	const char *current = wanted ? wanted : "", *cluster_name, *user_name, *server;
+	const char *name = wanted ? wanted : "", *cluster_name, *user_name, *server;
 	const struct mu_doc_node *context, *cluster, *user;
-	int at = 0;
+	int doc_index = 0;
 
-	for (int i = 0; i < count && !*current; i++)
-		current = mu_doc_text(docs[i]->root, "current-context", "");
-	if (!*current)
+	for (int i = 0; i < count && !*name; i++)
+		name = mu_doc_text(docs[i]->root, "current-context", "");
+	if (!*name)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "no current-context: run 'kubectl config use-context NAME'");
-	context = find_named(docs, count, "contexts", "context", current, &at);
+	context = find_named(docs, count, "contexts", "context", name, &doc_index);
 	if (!context)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no context '%s'", current);
+		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no context '%s'", name);
 	cluster_name = mu_doc_text(context, "cluster", "");
-	cluster = find_named(docs, count, "clusters", "cluster", cluster_name, &at);
+	cluster = find_named(docs, count, "clusters", "cluster", cluster_name, &doc_index);
 	if (!cluster)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no cluster '%s'", cluster_name);
 	server = mu_doc_text(cluster, "server", "");
@@ -145,21 +145,21 @@ static int read_context(struct kube_config *out, struct mu_doc *const *docs, cha
 	out->server = mu_xstrdup(server);
 	for (size_t n = strlen(out->server); n && out->server[n - 1] == '/';)
 		out->server[--n] = 0;
-	MU_RETURN_IF_ERROR(
-	    read_pem(cluster, "certificate-authority", files[at], &out->ca, &out->ca_file, err));
+	MU_RETURN_IF_ERROR(read_pem(cluster, "certificate-authority", files[doc_index], &out->ca,
+				    &out->ca_file, err));
 	out->insecure = mu_doc_bool(cluster, "insecure-skip-tls-verify", false);
 	out->tls_server_name = mu_xstrdup_or_null(mu_doc_text(cluster, "tls-server-name", NULL));
 	out->proxy_url = mu_xstrdup_or_null(mu_doc_text(cluster, "proxy-url", NULL));
 	out->ns = mu_xstrdup_or_null(mu_doc_text(context, "namespace", NULL));
 	user_name = mu_doc_text(context, "user", "");
-	user = find_named(docs, count, "users", "user", user_name, &at);
+	user = find_named(docs, count, "users", "user", user_name, &doc_index);
 	if (!user && *user_name)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no user '%s'", user_name);
 	if (user)
-		MU_RETURN_IF_ERROR(read_user(out, user, files[at], err));
-	return mu_doc_get(user, "exec")
-		   ? kube_exec_read(&out->exec, mu_doc_get(user, "exec"), files[at], cluster, err)
-		   : 0;
+		MU_RETURN_IF_ERROR(read_user(out, user, files[doc_index], err));
+	return mu_doc_get(user, "exec") ? kube_exec_read(&out->exec, mu_doc_get(user, "exec"),
+							 files[doc_index], cluster, err)
+					: 0;
 }
 
 int kube_config_parse(struct kube_config *out, char *const *paths, int count, const char *context,
@@ -167,31 +167,31 @@ int kube_config_parse(struct kube_config *out, char *const *paths, int count, co
 {
 	struct mu_doc *docs[FILES_MAX];
 	char *files[FILES_MAX];
-	struct kube_config made = {0};
-	struct mu_err mine = {0};
+	struct kube_config config = {0};
+	struct mu_err local_err = {0};
 	int n = 0, rc = 0;
 
 	for (int i = 0; i < count && n < FILES_MAX && rc == 0; i++) {
 		MU_AUTO_BUF text = {0};
 		if (count > 1 && access(paths[i], F_OK) != 0)
 			continue;
-		rc = mu_buf_read_file(&text, paths[i], FILE_LIMIT, &mine);
+		rc = mu_buf_read_file(&text, paths[i], FILE_LIMIT, &local_err);
 		if (rc == 0)
-			rc = mu_yaml_parse(&docs[n], mu_buf_span(&text), paths[i], &mine);
+			rc = mu_yaml_parse(&docs[n], mu_buf_span(&text), paths[i], &local_err);
 		if (rc == 0)
 			files[n++] = paths[i];
 	}
 	if (rc == 0 && n == 0)
-		rc = mu_fail(&mine, MU_NOT_FOUND, "no kubeconfig file exists");
+		rc = mu_fail(&local_err, MU_NOT_FOUND, "no kubeconfig file exists");
 	if (rc == 0)
-		rc = read_context(&made, docs, files, n, context, &mine);
+		rc = read_context(&config, docs, files, n, context, &local_err);
 	for (int i = 0; i < n; i++)
 		mu_doc_free(docs[i]);
 	if (rc < 0) {
-		kube_config_fini(&made);
-		return mu_fail(err, mine.code, "kubeconfig: %s", mine.msg);
+		kube_config_fini(&config);
+		return mu_fail(err, local_err.code, "kubeconfig: %s", local_err.msg);
 	}
-	*out = made;
+	*out = config;
 	return 0;
 }
 
@@ -199,27 +199,27 @@ int kube_config_in_cluster(struct kube_config *out, const char *folder, struct m
 {
 	const char *host = getenv("KUBERNETES_SERVICE_HOST");
 	const char *port = getenv("KUBERNETES_SERVICE_PORT");
-	struct kube_config made = {0};
+	struct kube_config config = {0};
 	MU_AUTO_BUF ns = {0};
 	MU_AUTO_FREE char *ns_file = mu_xasprintf("%s/namespace", folder);
 
 	if (!host || !*host)
 		return mu_fail(err, MU_NOT_FOUND, "KUBERNETES_SERVICE_HOST is not set");
-	made.token_file = mu_xasprintf("%s/token", folder);
-	if (access(made.token_file, R_OK) != 0) {
-		kube_config_fini(&made);
+	config.token_file = mu_xasprintf("%s/token", folder);
+	if (access(config.token_file, R_OK) != 0) {
+		kube_config_fini(&config);
 		return mu_fail(
 		    err, MU_NOT_FOUND,
 		    "there is no service account token in %s: set serviceAccountName and "
 		    "automountServiceAccountToken",
 		    folder);
 	}
-	made.server = mu_xasprintf(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
-				   port && *port ? port : "443");
-	made.ca_file = mu_xasprintf("%s/ca.crt", folder);
+	config.server = mu_xasprintf(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
+				     port && *port ? port : "443");
+	config.ca_file = mu_xasprintf("%s/ca.crt", folder);
 	if (mu_buf_read_file(&ns, ns_file, 256, NULL) == 0 && ns.len)
-		made.ns = mu_buf_take(&ns);
-	*out = made;
+		config.ns = mu_buf_take(&ns);
+	*out = config;
 	return 0;
 }
 
@@ -230,7 +230,7 @@ int kube_config_load(struct kube_config *out, const char *path, const char *cont
 	MU_AUTO_FREE char *names =
 	    list && *list ? mu_xstrdup(list) : mu_xasprintf("%s/.kube/config", home ? home : "");
 	char *paths[FILES_MAX], *save = NULL;
-	bool any = false;
+	bool is_any_present = false;
 	int count = 0;
 
 	if (path && *path) {
@@ -239,10 +239,10 @@ int kube_config_load(struct kube_config *out, const char *path, const char *cont
 	}
 	for (char *p = strtok_r(names, ":", &save); p && count < FILES_MAX;
 	     p = strtok_r(NULL, ":", &save)) {
-		any = any || access(p, F_OK) == 0;
+		is_any_present = is_any_present || access(p, F_OK) == 0;
 		paths[count++] = p;
 	}
-	if (!any && getenv("KUBERNETES_SERVICE_HOST"))
+	if (!is_any_present && getenv("KUBERNETES_SERVICE_HOST"))
 		return kube_config_in_cluster(out, "/var/run/secrets/kubernetes.io/serviceaccount",
 					      err);
 	return kube_config_parse(out, paths, count, context, err);

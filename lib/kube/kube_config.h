@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The address of an API server, and the credentials for it.
  *
- * kube_config_load looks, in this order, at: `path` when given; the files of KUBECONFIG, or
+ * kube_config_load uses the first of: `path`, if not empty; the files of KUBECONFIG, or
  * ~/.kube/config; the service account of a pod (KUBERNETES_SERVICE_HOST).
  *
  * A user may have: a client certificate, as data or path; a token or a file with one; an exec
@@ -27,14 +27,14 @@ struct kube_config {
 	char **as_groups;         /* NULL-terminated, or NULL */
 	char *tls_server_name;    /* verify the server's certificate against this name */
 	char *proxy_url;
-	char *ns; /* the namespace to use when none is named */
+	char *ns; /* the default namespace */
 	bool insecure;
 };
 
 /* context: NULL for the current one. */
 int kube_config_load(struct kube_config *out, const char *path, const char *context,
 		     struct mu_err *err);
-/* Several files are merged as kubectl does: the first that defines a name wins. */
+/* Merges several files as kubectl does: the first definition of a name is used. */
 int kube_config_parse(struct kube_config *out, char *const *paths, int count, const char *context,
 		      struct mu_err *err);
 int kube_config_in_cluster(struct kube_config *out, const char *folder, struct mu_err *err);

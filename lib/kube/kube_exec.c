@@ -34,7 +34,7 @@ extern char **environ;
 struct kube_exec {
 	struct mu_arena arena; /* of all strings */
 	const char *command, *api_version, *hint;
-	char **argv, **envp; /* NULL-terminated; envp: added to our environment */
+	char **argv, **envp; /* NULL-terminated; envp: added to the environment of this process */
 };
 
 void kube_exec_free(struct kube_exec *e)
@@ -57,22 +57,21 @@ void kube_credential_fini(struct kube_credential *c)
 	memset(c, 0, sizeof(*c));
 }
 
-/* KUBERNETES_EXEC_INFO; it describes the cluster only when the plug-in asks for that. */
+/* Returns KUBERNETES_EXEC_INFO, with the cluster only if the plug-in requests it. */
 static char *make_info(const char *api_version, const struct mu_doc_node *cluster)
 {
-	static const char *const copied[] = {"server", "tls-server-name",
-					     "insecure-skip-tls-verify",
-					     "certificate-authority-data", "proxy-url"};
+	static const char *const keys[] = {"server", "tls-server-name", "insecure-skip-tls-verify",
+					   "certificate-authority-data", "proxy-url"};
 	cJSON *info = mu_json_pack("{'apiVersion': %s, 'kind': 'ExecCredential',"
 				   " 'spec': {'interactive': false}}",
 				   api_version);
 	cJSON *to = cluster ? mu_json_object_in(mu_json_object_in(info, "spec"), "cluster") : NULL;
 	char *text;
 
-	for (unsigned i = 0; cluster && i < MU_COUNT(copied); i++)
-		if (mu_doc_key(cluster, copied[i]))
-			cJSON_AddItemToObject(to, copied[i],
-					      mu_json_from_doc(mu_doc_key(cluster, copied[i])));
+	for (unsigned i = 0; cluster && i < MU_COUNT(keys); i++)
+		if (mu_doc_key(cluster, keys[i]))
+			cJSON_AddItemToObject(to, keys[i],
+					      mu_json_from_doc(mu_doc_key(cluster, keys[i])));
 	text = cJSON_PrintUnformatted(info);
 	cJSON_Delete(info);
 	return text;
@@ -112,7 +111,7 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 	const char *command = mu_doc_text(exec, "command", "");
 	const char *version = mu_doc_text(exec, "apiVersion", "");
 	const char *slash = strrchr(file, '/');
-	bool relative = strchr(command, '/') && command[0] != '/' && slash;
+	bool is_relative = strchr(command, '/') && command[0] != '/' && slash;
 	MU_AUTO(kube_exec_free) struct kube_exec *e = NULL;
 
 	if (!*command)
@@ -128,7 +127,7 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 		    "plug-in that asks for no input");
 	e = MU_NEW(struct kube_exec);
 	mu_arena_init(&e->arena);
-	e->command = mu_arena_printf(&e->arena, "%.*s%s", relative ? (int)(slash + 1 - file) : 0,
+	e->command = mu_arena_printf(&e->arena, "%.*s%s", is_relative ? (int)(slash + 1 - file) : 0,
 				     file, command);
 	e->api_version = mu_arena_strdup(&e->arena, version);
 	e->hint = mu_arena_strdup(&e->arena, mu_doc_text(exec, "installHint", ""));
@@ -138,25 +137,25 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 	return 0;
 }
 
-/* The environment of this process, with the variables of the plug-in set: at most WORDS_MAX + 1. */
+/* Returns the environment of this process plus the variables of the plug-in (WORDS_MAX + 1). */
 static char **merged_environment(char *const *added)
 {
 	size_t n = 0, m = 0;
-	char **all;
+	char **merged;
 
 	while (environ[n])
 		n++;
-	all = MU_NEW_ARRAY(char *, n + WORDS_MAX + 2);
+	merged = MU_NEW_ARRAY(char *, n + WORDS_MAX + 2);
 	for (char **e = environ; *e; e++) {
-		bool replaced = false;
+		bool is_replaced = false;
 		for (char *const *a = added; *a; a++)
-			replaced = replaced || strncmp(*e, *a, strcspn(*a, "=") + 1) == 0;
-		if (!replaced)
-			all[m++] = *e;
+			is_replaced = is_replaced || strncmp(*e, *a, strcspn(*a, "=") + 1) == 0;
+		if (!is_replaced)
+			merged[m++] = *e;
 	}
 	for (char *const *a = added; *a; a++)
-		all[m++] = *a;
-	return all;
+		merged[m++] = *a;
+	return merged;
 }
 
 static int spawn(const struct kube_exec *e, pid_t *pid, int out, int errors, struct mu_err *err)
@@ -164,17 +163,17 @@ static int spawn(const struct kube_exec *e, pid_t *pid, int out, int errors, str
 	MU_AUTO_FREE char **env = merged_environment(e->envp);
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
-	sigset_t none;
+	sigset_t empty_mask;
 	int rc;
 
-	sigemptyset(&none);
+	sigemptyset(&empty_mask);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&files, out, 1);
 	posix_spawn_file_actions_adddup2(&files, errors, 2);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigmask(&attr, &empty_mask);
 	rc = posix_spawnp(pid, e->command, &files, &attr, e->argv, env);
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attr);
@@ -191,16 +190,16 @@ static bool is_small(int file)
 	return fstat(file, &st) == 0 && st.st_size <= OUTPUT_MAX;
 }
 
-/* Waits for the end of the process; false when it was killed at a limit of time or size. */
+/* Waits for the end of the process; returns false if it was killed at a limit of time or size. */
 static bool reap(pid_t pid, int out, int errors, int *status)
 {
 	const struct timespec interval = {.tv_nsec = WAIT_INTERVAL_MS * 1000000L};
-	long long until = mu_clock_ms() + TIMEOUT_MS;
+	long long deadline = mu_clock_ms() + TIMEOUT_MS;
 
-	while (mu_clock_ms() < until && is_small(out) && is_small(errors)) {
-		pid_t got = waitpid(pid, status, WNOHANG);
+	while (mu_clock_ms() < deadline && is_small(out) && is_small(errors)) {
+		pid_t ended = waitpid(pid, status, WNOHANG);
 
-		if (got == pid || (got < 0 && errno != EINTR))
+		if (ended == pid || (ended < 0 && errno != EINTR))
 			return true;
 		nanosleep(&interval, NULL);
 	}
@@ -219,7 +218,7 @@ static void read_output(int file, struct mu_buf *to)
 }
 
 /* Runs the plug-in and collects its output. */
-static int collect(const struct kube_exec *e, struct mu_buf *printed, struct mu_err *err)
+static int run_and_read(const struct kube_exec *e, struct mu_buf *printed, struct mu_err *err)
 {
 	int out = memfd_create("stdout", MFD_CLOEXEC), errors = memfd_create("stderr", MFD_CLOEXEC);
 	int status = 0, rc;
@@ -252,7 +251,7 @@ int kube_credential_read(struct kube_credential *out, const struct kube_exec *e,
 	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
 	const char *token, *cert, *key, *expires;
 	struct mu_err ignored = {0};
-	double until;
+	double expiry;
 
 	if (mu_json_parse(&doc, printed, e->command, &ignored) < 0)
 		return mu_fail(err, MU_UNAUTHENTICATED, "the plug-in %.80s printed no JSON",
@@ -261,7 +260,7 @@ int kube_credential_read(struct kube_credential *out, const struct kube_exec *e,
 	cert = mu_doc_text(doc->root, "status.clientCertificateData", "");
 	key = mu_doc_text(doc->root, "status.clientKeyData", "");
 	expires = mu_doc_text(doc->root, "status.expirationTimestamp", "");
-	until = mu_rfc3339_read(expires);
+	expiry = mu_rfc3339_read(expires);
 	if (strcmp(mu_doc_text(doc->root, "apiVersion", ""), e->api_version) != 0 ||
 	    strcmp(mu_doc_text(doc->root, "kind", ""), "ExecCredential") != 0 ||
 	    (!*token && !*cert) || !*cert != !*key)
@@ -269,12 +268,12 @@ int kube_credential_read(struct kube_credential *out, const struct kube_exec *e,
 			       "the plug-in %.80s printed no ExecCredential of %s with a token or "
 			       "a certificate with its key",
 			       e->command, e->api_version);
-	if (*expires && until <= 0)
+	if (*expires && expiry <= 0)
 		return mu_fail(err, MU_UNAUTHENTICATED,
 			       "the plug-in %.80s printed an invalid expirationTimestamp: '%.40s'",
 			       e->command, expires);
 	*out =
-	    (struct kube_credential){.token = *token ? mu_xstrdup(token) : NULL, .expires = until};
+	    (struct kube_credential){.token = *token ? mu_xstrdup(token) : NULL, .expires = expiry};
 	mu_buf_puts(&out->cert, cert);
 	mu_buf_puts(&out->key, key);
 	return 0;
@@ -283,7 +282,7 @@ int kube_credential_read(struct kube_credential *out, const struct kube_exec *e,
 int kube_exec_run(const struct kube_exec *e, struct kube_credential *out, struct mu_err *err)
 {
 	MU_AUTO_BUF printed = {0};
-	int rc = collect(e, &printed, err);
+	int rc = run_and_read(e, &printed, err);
 
 	return rc < 0 ? rc : kube_credential_read(out, e, mu_buf_span(&printed), err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A token file is read again after a minute: a kubelet renews a pod's token at 80 % of its life,
- * and the old token becomes invalid.  A plug-in runs again when its credential expires soon or was
- * rejected; other threads wait for it, since they need the credential too. */
+/* A token file is read again after a minute: a kubelet renews a pod's token at 80 % of its
+ * lifetime, and the old token becomes invalid.  A plug-in runs again if its credential expires soon
+ * or was rejected; other threads wait for it, because they need the credential too. */
 #include "lib/kube/kube_server.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ void kube_identity_fini(struct kube_identity *id)
 	pthread_mutex_destroy(&id->lock);
 }
 
-/* The file's token, with the lock held.  After a read error it is the last token. */
+/* Returns the token of the file; after a read error, the last token.  The caller holds the lock. */
 static const char *token_of_file(struct kube_identity *id, bool rejected)
 {
 	struct mu_err err = {0};
@@ -48,18 +48,18 @@ static const char *token_of_file(struct kube_identity *id, bool rejected)
 	return id->token;
 }
 
-/* Runs the plug-in if there is no valid credential, with the lock held. */
+/* Runs the plug-in if there is no valid credential.  The caller holds the lock. */
 static int refresh_credential(struct kube_identity *id, bool rejected, struct mu_err *err)
 {
 	double expires = id->from_exec.expires;
-	struct kube_credential got = {0};
+	struct kube_credential credential = {0};
 
 	if (id->cached && !rejected &&
 	    (expires <= 0 || (double)time(NULL) < expires - EXPIRY_MARGIN_S))
 		return 0;
-	MU_RETURN_IF_ERROR(kube_exec_run(id->config->exec, &got, err));
+	MU_RETURN_IF_ERROR(kube_exec_run(id->config->exec, &credential, err));
 	kube_credential_fini(&id->from_exec);
-	id->from_exec = got;
+	id->from_exec = credential;
 	id->cached = true;
 	return 0;
 }

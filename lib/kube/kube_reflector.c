@@ -2,13 +2,13 @@
 /* The list-and-watch protocol:
  *
  *	list (pages of up to 250) -> version V -> watch from V with bookmarks -> an event moves V
- *	  the watch ends by itself (server's or our timeout): watch again from V
- *	  it breaks: wait, watch again from V; the third time in a row: list again
+ *	  end of the watch (timeout of server or client): watch again from V
+ *	  error: wait, watch again from V; after the third error in a row: list again
  *	  410, as status or as ERROR event: V is too old, list again
  *
- * A random watch time of 5 to 10 minutes spreads the reconnects of many watchers.  The wait between
- * failed tries grows from 0.8 s to 30 s and starts anew after a success.  The log gets one line
- * when things begin to fail and one when they work again, however long it takes. */
+ * A random watch time of 5 to 10 minutes spreads the reconnects of many watchers.  The backoff
+ * between failures grows from 0.8 s to 30 s; a success resets it.  The reflector logs the first
+ * failure and the recovery, but no failures between them. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -20,14 +20,14 @@
 
 enum {
 	LIST_PAGE_OBJECTS =
-	    250, /* objects; a page is one JSON tree, some 8 times as large as its text */
+	    250, /* objects; a page is one JSON tree, about 8 times as large as its text */
 	LIST_MS = 60000,
 	WATCH_MIN_S = 300,
 	WATCH_SPREAD_S = 300,
 	WATCH_TIMEOUT_MARGIN_S = 30,
 	WATCH_FAILURES_MAX = 2
 };
-/* PAUSE_S: a watch that ends at once is no failure, but must not spin. */
+/* PAUSE_S: a watch that ends at once is not a failure, but must not spin. */
 static const double BACKOFF_FIRST_S = 0.8, BACKOFF_MAX_S = 30, PAUSE_S = 0.05;
 
 /* ---- lines of JSON: a line within one chunk is passed without a copy ---- */
@@ -48,21 +48,21 @@ int kube_lines_feed(void *lines, const char *data, size_t len, struct mu_err *er
 	while (len) {
 		const char *newline = memchr(data, '\n', len);
 		size_t n = newline ? (size_t)(newline - data) : len;
-		bool cut = l->piece_max && l->rest.len + n > l->piece_max;
+		bool is_cut = l->piece_max && l->rest.len + n > l->piece_max;
 
-		if (cut)
+		if (is_cut)
 			n = l->piece_max - l->rest.len;
 		else if (l->rest.len + n > LINE_MAX_BYTES)
 			return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 				       "a watch event of more than %d MiB", LINE_MAX_BYTES >> 20);
-		if (!(newline || cut) || l->rest.len)
+		if (!(newline || is_cut) || l->rest.len)
 			mu_buf_put(&l->rest, data, n);
-		if (!newline && !cut)
+		if (!newline && !is_cut)
 			return 0;
 		MU_RETURN_IF_ERROR(l->rest.len ? deliver(l, l->rest.data, l->rest.len, err)
 					       : deliver(l, data, n, err));
 		mu_buf_clear(&l->rest);
-		n += !cut; /* the newline */
+		n += !is_cut; /* the newline */
 		data += n;
 		len -= n;
 	}
@@ -78,7 +78,7 @@ static const char *version_of(const cJSON *object)
 int kube_list(struct kube_client *c, const char *path, const char *selector, kube_item_fn *item,
 	      void *arg, char **version, struct mu_err *err)
 {
-	MU_AUTO_FREE char *more = NULL;
+	MU_AUTO_FREE char *token = NULL;
 	int limit = LIST_PAGE_OBJECTS, rc;
 
 	for (;;) {
@@ -90,9 +90,9 @@ int kube_list(struct kube_client *c, const char *path, const char *selector, kub
 		mu_buf_printf(&url, "%s?limit=%d", path, limit);
 		if (selector)
 			mu_buf_printf(&url, "&labelSelector=%s", selector);
-		if (more) {
+		if (token) {
 			mu_buf_puts(&url, "&continue=");
-			mu_http_url_escape(&url, more);
+			mu_http_url_escape(&url, token);
 		}
 		rc = kube_call(c,
 			       &(struct kube_request){
@@ -108,14 +108,14 @@ int kube_list(struct kube_client *c, const char *path, const char *selector, kub
 		}
 		next = cJSON_GetStringValue(
 		    cJSON_GetObjectItem(cJSON_GetObjectItem(page, "metadata"), "continue"));
-		free(more);
-		more = next && *next ? mu_xstrdup(next) : NULL;
-		if (!more) {
+		free(token);
+		token = next && *next ? mu_xstrdup(next) : NULL;
+		if (!token) {
 			const char *v = version_of(page);
 			*version = mu_xstrdup(v ? v : "0");
 		}
 		cJSON_Delete(page);
-		if (!more)
+		if (!token)
 			return 0;
 	}
 }
@@ -183,7 +183,7 @@ static int list_all(struct kube_reflector *r, struct mu_err *err)
 	MU_RETURN_IF_ERROR(
 	    kube_list(r->client, r->path, r->selector, r->on_upsert, r->arg, &version, err));
 	if (r->version && strtoull(version, NULL, 10) < strtoull(r->version, NULL, 10)) {
-		/* etcd was restored: known objects may have higher versions than these */
+		/* etcd was restored: stored objects may have higher versions */
 		free(version);
 		free(mu_steal(&r->version));
 		r->list_begin(r->arg);

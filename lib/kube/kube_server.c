@@ -22,22 +22,22 @@ static void set_address(struct kube_server *s, const struct mu_http_url *url)
 	}
 }
 
-/* The kubeconfig's proxy-url.  Names are resolved at the proxy, as kubectl does it. */
+/* Sets the kubeconfig's proxy-url.  The proxy resolves host names, as with kubectl. */
 static int set_proxy(struct kube_server *s, const char *proxy, struct mu_err *err)
 {
 	static const char *const schemes[] = {"http", "https", "socks5", "socks5h", NULL};
 	const char *socks5 = "socks5://";
 	struct mu_http_url url = {0};
-	bool known = false;
+	bool is_valid = false;
 
 	s->proxy = strncasecmp(proxy, socks5, strlen(socks5)) == 0
 		       ? mu_xasprintf("socks5h://%s", proxy + strlen(socks5))
 		   : strstr(proxy, "://") ? mu_xstrdup(proxy)
 					  : mu_xasprintf("http://%s", proxy);
 	if (mu_http_url_parse(&url, s->proxy, NULL) == 0)
-		known = mu_word_index(url.scheme, schemes) >= 0 && !*url.path && !url.has_query;
+		is_valid = mu_word_index(url.scheme, schemes) >= 0 && !*url.path && !url.has_query;
 	mu_http_url_fini(&url);
-	if (!known)
+	if (!is_valid)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "the kubeconfig's proxy-url cannot be read: name the proxy as "
 			       "http://HOST:PORT, http://USER:PASSWORD@HOST:PORT, https://… or "
@@ -120,7 +120,7 @@ int kube_server_begin(struct kube_server *s, struct mu_http_client *http, const 
 		call.connect_to = s->connect_to;
 		*out = mu_http_begin(http, &call);
 	}
-	explicit_bzero(headers.data, headers.len); /* it holds a token */
+	explicit_bzero(headers.data, headers.len); /* contains a token */
 	if (key.len)
 		explicit_bzero(key.data, key.len);
 	return rc;

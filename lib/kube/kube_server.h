@@ -12,7 +12,7 @@
 
 struct kube_identity {
 	const struct kube_config *config; /* borrowed */
-	pthread_mutex_t lock;             /* all below; held while a plug-in runs */
+	pthread_mutex_t lock;             /* guards the members below; held while a plug-in runs */
 	char *token;                      /* of the token file */
 	double token_read;                /* seconds, monotonic */
 	struct kube_credential from_exec;
@@ -21,7 +21,7 @@ struct kube_identity {
 
 void kube_identity_init(struct kube_identity *id, const struct kube_config *config);
 void kube_identity_fini(struct kube_identity *id);
-/* Appends the header lines with the credentials.  token_rejected: the last ones were rejected. */
+/* Appends the header lines with the credentials.  token_rejected: the server rejected them. */
 int kube_identity_headers(struct kube_identity *id, bool token_rejected, struct mu_buf *out,
 			  struct mu_err *err);
 /* Appends copies of the client certificate and its key, if there are any. */
@@ -30,15 +30,15 @@ void kube_identity_certificate(struct kube_identity *id, struct mu_buf *cert, st
 struct kube_server {
 	const struct kube_config *config; /* borrowed */
 	char *origin;                     /* "https://host:port/prefix" */
-	char *connect_to, *host_line;     /* with tls-server-name, which is in the URL then */
+	char *connect_to, *host_line;     /* only with tls-server-name, which is then in the URL */
 	char *proxy;                      /* NULL: the environment's; "": none */
 	struct kube_identity identity;
 };
 int kube_server_init(struct kube_server *s, const struct kube_config *config, struct mu_err *err);
 void kube_server_fini(struct kube_server *s);
 
-/* Starts a call to `path` with the current credentials.  token_rejected: the last ones were
- * rejected (401).  content_type, accept NULL: JSON.  The rest is as in `call`. */
+/* Starts a call to `path` with the current credentials.  token_rejected: the last credentials were
+ * rejected (401).  content_type, accept NULL: JSON.  `call` has all other options. */
 int kube_server_begin(struct kube_server *s, struct mu_http_client *http, const char *path,
 		      const char *content_type, const char *accept, bool token_rejected,
 		      struct mu_http_call call, struct mu_http_transfer **out, struct mu_err *err);
