@@ -181,9 +181,9 @@ static int start_batches(struct mu_batches *b, struct mu_err *err)
 	if (rc)
 		return rc;
 	begin_epoch(b);
-	b->n_slots = b->o.ahead + HELD_SLOTS;
+	b->n_slots = b->o.prefetch + HELD_SLOTS;
 	b->slots = MU_NEW_ARRAY(struct slot, b->n_slots);
-	if (!b->o.ahead)
+	if (!b->o.prefetch)
 		return 0;
 	rc = pthread_create(&b->thread, NULL, prefetch_thread, b);
 	if (rc)

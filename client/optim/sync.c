@@ -147,7 +147,7 @@ static void worker_step(struct sync *s, struct mu_sync *out)
 		mu_pop_device(s->b);
 	}
 	mu_push_device(s->b, s->step->ref.node->device);
-	out->apply_gradients = all_applied = mu_group(s->b, "sync/given", applied, s->n);
+	out->add_gradients = all_applied = mu_group(s->b, "sync/given", applied, s->n);
 	mu_push_control(s->b, &all_applied, 1);
 	out->train = dequeue(s, "train");
 	mu_pop_control(s->b);
@@ -304,7 +304,7 @@ void mu_minimize_sync(struct mu_builder *b, const struct mu_optimizer *o, struct
 		out->update = chief_update(&s, o);
 		out->reset = chief_reset(&s);
 		mu_push_device(b, step->ref.node->device);
-		out->over =
+		out->end_workers =
 		    enqueue(&s, "sync/over", s.members, mu_const_int(b, MU_INT64, MU_SYNC_OVER));
 		mu_pop_device(b);
 	}

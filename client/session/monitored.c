@@ -400,7 +400,7 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 	r.fetches = f.out;
 	r.n_fetches = f.n;
 	if (m->replica.leaving) {
-		r.targets = &m->replica.sync.apply_gradients;
+		r.targets = &m->replica.sync.add_gradients;
 		r.n_targets = 1;
 	}
 	if (!r.metadata && is_traced(m))

@@ -190,7 +190,7 @@ static int add_last_gradients(struct replica *r, struct mu_session *s, int64_t s
 			      struct mu_err *err)
 {
 	struct mu_feed *feeds = MU_NEW_ARRAY(struct mu_feed, r->n_last_feeds + 1);
-	struct mu_run run = {.feeds = feeds, .targets = &r->sync.apply_gradients, .n_targets = 1};
+	struct mu_run run = {.feeds = feeds, .targets = &r->sync.add_gradients, .n_targets = 1};
 	int rc;
 
 	for (; run.n_feeds < r->n_last_feeds; run.n_feeds++)

@@ -57,7 +57,7 @@ static int sync_created(struct mu_hook *base, struct mu_session *s, int64_t step
 /* Sends the last token. Without it, workers that still wait for a token would wait forever. */
 static int sync_end(struct mu_hook *base, struct mu_session *s, int64_t step, struct mu_err *err)
 {
-	return mu_session_do(s, ((struct sync_hook *)base)->sync.over, err);
+	return mu_session_do(s, ((struct sync_hook *)base)->sync.end_workers, err);
 }
 
 static void sync_session_closing(struct mu_hook *base, struct mu_session *s)

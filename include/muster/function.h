@@ -13,8 +13,8 @@
  *	y = mu_port(mu_while(b, more, body, (struct mu_out[]){zero, x, w}, 3), 1);
  *
  * A function has its own builder while it is constructed and can use only its arguments. A value of
- * the enclosing graph (the value of a variable, say) must be passed as an argument. Variables must
- * be created outside of functions.
+ * the enclosing graph, such as the value of a variable, must be passed as an argument. Variables
+ *must be created outside of functions.
  *
  * mu_gradients supports all of these. It runs a function again on the same arguments. Therefore a
  * function that draws random numbers or has side effects has no gradient.
@@ -34,12 +34,12 @@ struct mu_fn;
 const struct mu_fn *mu_function_new(struct mu_builder *b, const char *name, mu_make make, void *arg,
 				    const struct mu_out *like, unsigned n_in, unsigned n_out);
 
-/* Each of the following returns output 0 of its node; use mu_port for the others. */
+/* Each of the following returns output 0 of its node; mu_port returns the other outputs. */
 struct mu_out mu_call(struct mu_builder *b, const struct mu_fn *f, const struct mu_out *in,
 		      unsigned n);
-/* Both functions take these inputs and return outputs of the same types. */
-struct mu_out mu_if(struct mu_builder *b, struct mu_out pred, const struct mu_fn *then,
-		    const struct mu_fn *otherwise, const struct mu_out *in, unsigned n);
+/* Both functions have these inputs and return outputs of the same types. */
+struct mu_out mu_if(struct mu_builder *b, struct mu_out pred, const struct mu_fn *then_fn,
+		    const struct mu_fn *else_fn, const struct mu_out *in, unsigned n);
 /* Selects a branch by an int32 index. An index out of range selects the last branch. */
 struct mu_out mu_case(struct mu_builder *b, struct mu_out index,
 		      const struct mu_fn *const *branches, unsigned n_branches,

@@ -7,11 +7,11 @@
 
 /* Writes d loss / d xs[i] into grads[i]; sums over loss if it is not a scalar. grads[i] is
  * MU_NO_OUT if loss does not depend on xs[i] through differentiable ops. An op without a gradient
- * fails the builder with UNIMPLEMENTED and the op's name. */
+ * sets the error of the builder: UNIMPLEMENTED, with the op's name. */
 void mu_gradients(struct mu_builder *b, struct mu_out loss, const struct mu_out *xs, unsigned n,
 		  struct mu_out *grads);
 
-/* The learning rate at global step t; `rate` is that of the optimizer. */
+/* Computes the learning rate at global step t; `rate` is the rate of the optimizer. */
 struct mu_schedule {
 	enum {
 		MU_RATE_CONSTANT,
@@ -54,20 +54,20 @@ struct mu_out mu_minimize(struct mu_builder *b, const struct mu_optimizer *o, st
 
 /* ---- synchronous replicas ----
  *
- * Each worker adds its gradients, with the step they were computed for, to accumulators beside the
- * variables. Gradients of an earlier step are dropped. The chief takes the average of the first
- * `aggregate` gradients, applies it, and puts a token into the queue of each worker. A worker's
- * step ends when it takes a token, which is the number of its next step. A worker skips a token
- * that is not above the step it worked for, or that is below the latest step.
+ * Each worker adds its gradients, with their step, to accumulators on the devices of the variables.
+ * Gradients of an earlier step are dropped. The chief applies the average of the first `aggregate`
+ * gradients and adds a token to the queue of each worker. A step of a worker ends when it dequeues
+ * a token, which is the number of its next step. A worker skips a token that is not greater than
+ * its own step, or that is less than the latest step.
  *
- * The chief starts a new epoch in each session. All gradients added before are dropped, and so are
- * later gradients of an earlier epoch. A token tells all workers to repeat the step.
+ * The chief starts a new epoch in each session. Gradients of earlier epochs are dropped, also if
+ * they are added later. A token requests all workers to repeat the step.
  *
- * Workers may join and leave. A membership vector beside the global step has the current workers.
- * An update reads it when it begins, and never waits for more gradients than there are workers. A
- * worker that joins counts from the next update on. A worker that leaves deregisters and adds its
- * gradients once more, for the update that may be waiting for them. The update waits for a worker
- * that was killed, because it will be restarted.
+ * Workers may join and leave. A membership vector on the device of the global step has the current
+ * workers. An update reads it when it begins, and never waits for more gradients than the number of
+ * workers. A worker that joins is counted in the next update. A worker that leaves deregisters and
+ * adds its gradients once more, because an update may be waiting for them. The update waits for a
+ * worker that was killed, because the worker will be restarted.
  */
 struct mu_sync_options {
 	unsigned aggregate; /* gradients per update; 0: workers - backup */
@@ -76,27 +76,27 @@ struct mu_sync_options {
 	unsigned self;    /* index of this worker, from 0 */
 };
 #define MU_SYNC_EPOCH (INT64_C(1) << 40) /* local_step is the step + epoch * this */
-#define MU_SYNC_OVER  (INT64_C(-1))      /* token: the chief ends */
+#define MU_SYNC_OVER  (INT64_C(-1))      /* token: the chief ends the training */
 #define MU_SYNC_AGAIN (INT64_C(-2))      /* token MU_SYNC_AGAIN - epoch: repeat the step */
 struct mu_sync {
-	struct mu_out train;  /* one step of a worker; output 0 is its token */
-	struct mu_out latest; /* the global step after the token was taken */
-	struct mu_out token;  /* takes a token without a step … */
-	struct mu_out token_latest;
-	struct mu_out epoch;      /* the current epoch */
+	struct mu_out train;        /* one step of a worker; output 0 is its token */
+	struct mu_out latest;       /* the global step after the token was dequeued */
+	struct mu_out token;        /* dequeues a token without a step */
+	struct mu_out token_latest; /* the global step after that */
+	struct mu_out epoch;        /* the current epoch */
 	struct mu_out local_step; /* to be fed (int64): the worker's step + epoch * MU_SYNC_EPOCH */
 	struct mu_out update;     /* the chief runs it in a loop; output 0 is the new step */
 	struct mu_out reset;      /* the chief runs it in each new session; starts a new epoch */
-	struct mu_out over;       /* sends MU_SYNC_OVER to each worker */
+	struct mu_out end_workers; /* sends MU_SYNC_OVER to each worker */
 	/* Membership: an int32 for each possible worker, 1 or 0. The chief runs set_members, with
 	 * members_value fed, before it initialises the model. */
 	struct mu_out members, set_members, members_value;
-	struct mu_out join;
+	struct mu_out join; /* registers this worker */
 	struct mu_out
 	    leave; /* deregisters; output 0: the step whose update may wait for this worker … */
-	struct mu_out leave_epoch;     /* … and its epoch */
-	struct mu_out apply_gradients; /* adds gradients for that step without taking a token */
-	unsigned capacity, workers;    /* maximum number of workers; initial number */
+	struct mu_out leave_epoch;   /* … and its epoch */
+	struct mu_out add_gradients; /* adds gradients for that step without dequeuing a token */
+	unsigned capacity, workers;  /* maximum number of workers; initial number */
 };
 /* Must be called with the same arguments on every worker. step is required. */
 void mu_minimize_sync(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,

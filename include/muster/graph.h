@@ -6,7 +6,7 @@
  *	struct mu_out y = mu_matmul(b, x, mu_read(w));
  *	if (mu_builder_check(b, &err)) …
  *
- * Errors are sticky. After the first error every call does nothing and returns MU_NO_OUT, and
+ * Errors are sticky. After the first error every call only returns MU_NO_OUT, and
  * mu_builder_check returns that error. So a model is written like a formula and checked once at the
  * end. A builder is not thread-safe. A session may run the graph while nodes are added between its
  * steps.
@@ -34,10 +34,10 @@ int mu_builder_check(const struct mu_builder *b, struct mu_err *err);
 void mu_builder_fail(struct mu_builder *b, enum mu_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Static type (a reference type for a variable) and static shape of an output. */
+/* Return the static type (a reference type for a variable) and static shape of an output. */
 enum mu_dtype mu_out_dtype(const struct mu_builder *b, struct mu_out o);
 const struct mu_pshape *mu_out_shape(const struct mu_builder *b, struct mu_out o);
-/* "name:port", in the builder's memory. */
+/* Returns "name:port", in the builder's memory. */
 const char *mu_out_name(struct mu_builder *b, struct mu_out o);
 
 /* Nested scopes. A device scope may set only some fields ("/job:ps"); the innermost scope that sets
@@ -49,10 +49,10 @@ void mu_pop_name(struct mu_builder *b);
 void mu_push_control(struct mu_builder *b, const struct mu_out *deps, unsigned n);
 void mu_pop_control(struct mu_builder *b);
 /* Between-graph replication: places variables on /job:ps tasks, round robin, and all other ops on
- * worker_device. A device scope overrides it. ps_tasks 0 turns it off. */
+ * worker_device. A device scope overrides these devices. ps_tasks 0: no replication. */
 void mu_replica_device_setter(struct mu_builder *b, unsigned ps_tasks, const char *worker_device);
-/* The same, but places each variable on the first task with the fewest bytes so far. For models
- * whose variables differ much in size. */
+/* As mu_replica_device_setter, but places each variable on the first task with the fewest bytes so
+ * far, for models whose variables differ much in size. */
 void mu_replica_device_setter_by_bytes(struct mu_builder *b, unsigned ps_tasks,
 				       const char *worker_device);
 
@@ -89,7 +89,7 @@ struct mu_out mu_op_add(struct mu_builder *b, const struct mu_op_args *args);
 	((struct mu_pshape){sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}})
 #define MU_SCALAR ((struct mu_pshape){0, {0}})
 
-/* Output `port` of the node behind o. */
+/* Returns output `port` of the node of o. */
 static inline struct mu_out mu_port(struct mu_out o, int port)
 {
 	return (struct mu_out){o.node, o.node ? port : 0};
@@ -133,7 +133,8 @@ struct mu_out mu_equal(struct mu_builder *b, struct mu_out x, struct mu_out y);
 /* Reduces the given axes, or all if n is 0. */
 struct mu_out mu_sum(struct mu_builder *b, struct mu_out x, const int32_t *axes, unsigned n);
 struct mu_out mu_mean(struct mu_builder *b, struct mu_out x, const int32_t *axes, unsigned n);
-/* One loss for each row. Labels are rows of probabilities, or class numbers in the sparse form. */
+/* Return one loss for each row. Labels are rows of probabilities, or class numbers in the sparse
+ * form. */
 struct mu_out mu_softmax_xent(struct mu_builder *b, struct mu_out logits, struct mu_out labels);
 struct mu_out mu_sparse_softmax_xent(struct mu_builder *b, struct mu_out logits,
 				     struct mu_out labels);
@@ -155,7 +156,7 @@ struct mu_init {
 	const struct mu_tensor *tensor; /* with the variable's type and shape; copied */
 };
 #define MU_ZEROS ((struct mu_init){.kind = MU_INIT_VALUE})
-/* Lives as long as the builder.  NULL after an error. */
+/* Creates a variable, which lives as long as the builder. Returns NULL after an error. */
 struct mu_var *mu_variable(struct mu_builder *b, const char *name, enum mu_dtype dtype,
 			   struct mu_pshape shape, struct mu_init init, bool trainable);
 /* Variables in the order of their creation. */
@@ -166,9 +167,9 @@ static inline struct mu_out mu_read(const struct mu_var *v)
 	return v ? v->read : MU_NO_OUT;
 }
 struct mu_out mu_assign(struct mu_builder *b, struct mu_var *v, struct mu_out value);
-/* The "global_step" variable (int64, not trainable), created by the first call. */
+/* Returns the "global_step" variable (int64, not trainable), which the first call creates. */
 struct mu_var *mu_global_step(struct mu_builder *b);
-/* A NoOp that runs after the initialisation of all variables created so far. */
+/* Returns a NoOp that runs after the initialisation of all variables created so far. */
 struct mu_out mu_init_all(struct mu_builder *b);
 
 #endif

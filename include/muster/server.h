@@ -22,7 +22,7 @@ struct mu_server;
  * MUSTER_HTTP_PORT, MUSTER_KERNELS, MUSTER_TLS, …), as for muster-task. */
 int mu_server_start(struct mu_server **out, const struct mu_cluster *c, const char *job, int index,
 		    struct mu_err *err);
-/* A cluster of one task, /job:local/task:0, on a free port of this machine. */
+/* Starts a cluster of one task, /job:local/task:0, on a free port of this machine. */
 int mu_server_create_local(struct mu_server **out, struct mu_err *err);
 /* "grpc://host:port"; valid until mu_server_stop. With MUSTER_TLS the server refuses connections in
  * plaintext: use mu_server_transport. */
@@ -30,7 +30,7 @@ const char *mu_server_target(const struct mu_server *s);
 /* For mu_session_options: sessions of this process call the server directly, without a connection.
  */
 struct mu_transport mu_server_transport(struct mu_server *s);
-/* Blocks until the process receives SIGTERM or SIGINT. A ps task does nothing else. */
+/* Blocks until the process receives SIGTERM or SIGINT. A ps task calls only this function. */
 void mu_server_join(struct mu_server *s);
 void mu_server_stop(struct mu_server *s); /* and frees it */
 MU_AUTO_DEFINE(mu_server_stop, struct mu_server)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: run steps of a graph on a server.
  *
- * A session follows its builder: nodes that were added since the last step are sent before the next
- * one. mu_session_run is thread-safe while no thread adds nodes.
+ * A session extends its graph with its builder: it sends nodes that were added since the last step
+ * before the next step. mu_session_run is thread-safe while no thread adds nodes.
  */
 #ifndef MUSTER_SESSION_H
 #define MUSTER_SESSION_H
@@ -12,8 +12,8 @@
 
 struct mu_session;
 
-/* The transport of a session to its server. A program that contains the server passes a function
- * that calls it directly instead of a connection. */
+/* The transport of a session to its server. A program that contains the server can replace the
+ * connection by a function that calls the server directly. */
 struct rpc_message;
 struct mu_transport {
 	/* Blocks. Returns 0 with the reply appended, or a negative code with err. timeout_ms <= 0:
@@ -37,16 +37,16 @@ struct mu_session_options {
 };
 
 /* Borrows b for the life of the session. target: "grpc://host:port", "host:port" or "unix:/path".
- * Does not connect: the first call that needs the session does, and returns UNAVAILABLE if the
- * server does not answer in time. */
+ * Does not connect: the first call that needs the session connects, and returns UNAVAILABLE if the
+ * server does not reply in time. */
 int mu_session_open(struct mu_session **out, const char *target, struct mu_builder *b,
 		    const struct mu_session_options *options, struct mu_err *err);
 void mu_session_close(
     struct mu_session *s); /* and frees it; tries once to close it on the server */
 MU_AUTO_DEFINE(mu_session_close, struct mu_session)
 /* Ends the session on the server, so that steps of other threads fail with CANCELLED or ABORTED.
- * Waits for a CreateSession or ExtendSession that the server is answering. The session must still
- * be closed. Thread-safe. */
+ * Waits for a CreateSession or ExtendSession in progress. The session must still be
+ * closed. Thread-safe. */
 void mu_session_cancel(struct mu_session *s);
 
 /* A server in this process shares the value's memory and may keep a reference (in a variable).

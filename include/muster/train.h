@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fault-tolerant training loops: savers, hooks and monitored sessions.
  *
- * The monitored session of the chief initialises or restores the model; other workers wait for
- * that. When the cluster loses a task (ABORTED, UNAVAILABLE) the monitored session opens a new
- * session, restores the latest checkpoint if needed, and repeats the step.
+ * The monitored session of the chief initialises or restores the model; other workers wait until
+ * the model is ready. When the cluster loses a task (ABORTED, UNAVAILABLE) the monitored session
+ * opens a new session, restores the latest checkpoint if needed, and repeats the step.
  */
 #ifndef MUSTER_TRAIN_H
 #define MUSTER_TRAIN_H
@@ -18,7 +18,7 @@ struct mu_saver;
 /* Adds nodes that save and restore all variables created so far. Each ps task writes its own shard.
  * keep: number of checkpoints to keep; 0: all. */
 struct mu_saver *mu_saver_new(struct mu_builder *b, unsigned keep);
-/* The same for selected variables, optionally under other names, for example to initialise a model
+/* A saver of selected variables, optionally under other names, for example to initialise a model
  * from another model's checkpoint. */
 struct mu_saved {
 	struct mu_var *var;
@@ -69,7 +69,7 @@ struct mu_hook {
 	/* Returns true if the step after `step` is to be traced. */
 	bool (*wants_trace)(struct mu_hook *h, int64_t step);
 	int (*after)(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err);
-	/* Called before a session for which `created` was called is closed, for whatever reason. */
+	/* Called before any close of a session for which `created` was called. */
 	void (*session_closing)(struct mu_hook *h, struct mu_session *s);
 	/* Called at the end of a training that did not fail. */
 	int (*end)(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *err);
@@ -146,8 +146,8 @@ struct mu_validation {
 };
 struct mu_hook *mu_validation_hook(const struct mu_validation *v);
 
-/* The chief's part of synchronous replicas: a thread that runs the updates during each session.
- * Copies *sync. */
+/* Hook of the chief of synchronous replicas: a thread runs the updates during each session. Copies
+ * *sync. */
 struct mu_hook *mu_sync_hook(const struct mu_sync *sync);
 
 /* ---- monitored session ---- */
@@ -159,7 +159,7 @@ struct mu_monitored_options {
 	const struct mu_sync *sync;
 	struct mu_saver *saver; /* borrowed; NULL: never restores */
 	const char *folder;     /* checkpoint folder; NULL: none */
-	struct mu_hook **hooks; /* takes each of them; called in this order */
+	struct mu_hook **hooks; /* owned and freed by the monitored session; called in this order */
 	unsigned n_hooks;
 	struct mu_session_options session;
 	double wait_seconds;     /* maximum wait for the cluster and the chief; 0: ten minutes */
@@ -169,7 +169,7 @@ struct mu_monitored_options {
 	const volatile int *stop;
 };
 struct mu_monitored;
-/* Takes the hooks, also on failure. */
+/* Owns the hooks after the call, also on failure. */
 int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 		      const struct mu_monitored_options *o, struct mu_err *err);
 /* Runs one training step; values as in mu_session_run, but unset if the session was lost and the
@@ -179,8 +179,8 @@ int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct 
 		       struct mu_err *err);
 /* Deregisters this worker from synchronous replicas because it has no more data. Later updates do
  * not wait for it. Its last feeds are used once more, for the update that may be waiting for it.
- * mu_monitored_train does this itself on OUT_OF_RANGE; the program must call it after OUT_OF_RANGE
- * from mu_batches_next. When the chief ends, all workers end. */
+ * mu_monitored_train calls this function on OUT_OF_RANGE; the program must call it after
+ * OUT_OF_RANGE from mu_batches_next. When the chief ends, all workers end. */
 int mu_monitored_leave(struct mu_monitored *m, struct mu_err *err);
 bool mu_monitored_should_stop(const struct mu_monitored *m);
 int64_t mu_monitored_step(const struct mu_monitored *m); /* the newest known global step */
@@ -194,15 +194,15 @@ struct mu_train_options {
 	/* data */
 	const char *csv; /* last column is the label */
 	const char *train_images, *train_labels, *test_images, *test_labels; /* IDX */
-	/* CIFAR-10 or TFRecord files if the pattern is set. test_records may be NULL; then
-	 * test_fraction is held out. */
+	/* CIFAR-10 or TFRecord files if the pattern is set. Without test_records, test_fraction
+	 * of the records is the test set. */
 	struct mu_records records;
 	const char *test_records;
 	bool cifar10;         /* the records are CIFAR-10, not tf.Example */
 	double test_fraction; /* share of the rows for the test set (not for IDX files): the last
 				 rows */
 	uint64_t split_seed;  /* shuffles the rows before the split; 0: file order */
-	double scale;         /* features are divided by it; 0: by their maximum */
+	double scale;         /* divisor of the features; 0: their maximum */
 	/* model */
 	const char *model;         /* "softmax", "mlp", "cnn", "wide-deep", "es" */
 	int hidden[MU_MAX_LAYERS]; /* not for softmax */
@@ -217,7 +217,7 @@ struct mu_train_options {
 	int64_t steps;               /* global step to reach */
 	struct mu_sync_options sync; /* synchronous replicas; workers 0: asynchronous training */
 	int64_t seed;
-	/* where */
+	/* cluster */
 	const char *target;            /* the server of this task */
 	struct mu_transport transport; /* (optional) for a server in this process */
 	const char *job;               /* "worker", "chief" */
@@ -241,7 +241,7 @@ struct mu_train_options {
 	void (*progress)(void *arg, const struct mu_progress *p); /* NULL: mu_print_progress */
 	void *progress_arg;
 	const volatile int *stop; /* (optional) a non-zero value means: save and end early */
-	/* Only deregister from synchronous replicas and exit. It stands in for a worker that ended
+	/* Only deregister from synchronous replicas and exit. It replaces a worker that ended
 	 * without deregistering and will not be restarted. */
 	bool leave;
 };

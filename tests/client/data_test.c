@@ -154,7 +154,7 @@ static void prefetched_batches__are_the_same_and_end_after_the_epochs(void **sta
 
 	six_rows(&d);
 	assert_ok(mu_batches_open(&now, &d, &o, &err), &err);
-	o.ahead = 2;
+	o.prefetch = 2;
 	assert_ok(mu_batches_open(&ahead, &d, &o, &err), &err);
 	for (int i = 0; i < 3; i++) {
 		assert_ok(mu_batches_next(now, &x, &y, &err), &err);
@@ -176,7 +176,7 @@ static void prefetched_batches__are_the_same_and_end_after_the_epochs(void **sta
 /* The thread must not overwrite a batch that the caller is reading. */
 static void prefetched_batch__is_unchanged_until_the_next_call(void **state)
 {
-	struct mu_batch_options o = {.batch = 3, .in_order = true, .ahead = 1};
+	struct mu_batch_options o = {.batch = 3, .in_order = true, .prefetch = 1};
 	const struct mu_tensor *x, *y;
 	struct mu_batches *b;
 	struct mu_dataset d;
