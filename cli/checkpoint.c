@@ -32,9 +32,9 @@ static int list_checkpoints(const char *folder)
 		/* checkpoint files of TensorFlow have no timestamps */
 		if (when && localtime_r(&when, &tm))
 			strftime(text, sizeof(text), "%F %T", &tm);
-		printf("%-19s  %s%s%s\n", text, s.all[i],
-		       s.latest && strcmp(s.latest, s.all[i]) == 0 ? "  (latest)" : "",
-		       mu_bundle_exists(s.all[i]) ? "" : "  (files are missing)");
+		printf("%-19s  %s%s%s\n", text, s.paths[i],
+		       s.latest && strcmp(s.latest, s.paths[i]) == 0 ? "  (latest)" : "",
+		       mu_bundle_exists(s.paths[i]) ? "" : "  (files are missing)");
 	}
 	mu_checkpoint_state_fini(&s);
 	return CLI_OK;

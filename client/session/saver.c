@@ -193,7 +193,7 @@ static bool is_preserved(struct mu_saver *v, struct mu_checkpoint_state *state,
 			 const struct mu_checkpoint_state *previous, const char *path)
 {
 	for (unsigned i = 0; v->keep_interval_s > 0 && i < previous->n; i++)
-		if (strcmp(previous->all[i], path) == 0 && previous->times &&
+		if (strcmp(previous->paths[i], path) == 0 && previous->times &&
 		    previous->times[i] >= state->last_preserved + v->keep_interval_s) {
 			state->last_preserved = previous->times[i];
 			return true;

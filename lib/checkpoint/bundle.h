@@ -25,7 +25,7 @@ struct mu_slice {
 	int64_t start[MU_MAX_RANK];  /* 0 for a whole dimension */
 	int64_t length[MU_MAX_RANK]; /* as in the specification; -1: the whole dimension ("-") */
 	struct mu_shape shape;       /* of the slice */
-	bool whole;                  /* the slice is the whole variable */
+	bool is_whole;               /* the slice is the whole variable */
 };
 /* For the empty string *is_slice is false and *out is unchanged. */
 int mu_slice_parse(struct mu_slice *out, bool *is_slice, struct mu_span spec, struct mu_err *err);

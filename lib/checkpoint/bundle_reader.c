@@ -346,16 +346,16 @@ static int read_slice(struct mu_bundle_reader *r, const struct bundle_record *re
 		      const struct box *wanted_box, const struct mu_shape *shape,
 		      struct mu_tensor *out, struct mu_err *err)
 {
-	MU_AUTO_TENSOR whole = {0};
+	MU_AUTO_TENSOR stored = {0};
 	struct mu_tensor t;
 	struct box full_box = {.rank = rec->shape.rank};
-	int rc = read_record(r, rec, &whole, err);
+	int rc = read_record(r, rec, &stored, err);
 
 	if (rc || (rc = mu_tensor_new(&t, rec->dtype, shape, err)))
 		return rc;
 	memcpy(full_box.length, rec->shape.dim, sizeof full_box.length);
 	if (shape->count)
-		box_copy(&t, wanted_box, &whole, &full_box, wanted_box);
+		box_copy(&t, wanted_box, &stored, &full_box, wanted_box);
 	*out = t;
 	return 0;
 }
@@ -388,7 +388,7 @@ int mu_bundle_read_slice(struct mu_bundle_reader *r, const char *name, const str
 			       "Shape in shape_and_slice spec %s does not match the shape stored "
 			       "in checkpoint: %s (tensor '%s')",
 			       mu_shape_str(&slice->full), mu_shape_str(&rec->shape), name);
-	if (slice->whole)
+	if (slice->is_whole)
 		return mu_bundle_read(r, name, out, err);
 	/* The common case: the partitions of the variable are those of the checkpoint. */
 	const struct bundle_record *stored = rec->n_slices ? find_slice(r, rec, slice) : NULL;

@@ -57,7 +57,7 @@ static bool slice_parse(struct mu_slice *s, struct mu_span spec, struct mu_err *
 		if (!parse_number(&at, slice_text, &dim) || mu_shape_push(&s->full, dim, err))
 			return false;
 	}
-	s->whole = true;
+	s->is_whole = true;
 	at = slice_text;
 	for (int d = 0; d < s->full.rank; d++) {
 		if ((d && (at == end || *at++ != ':')) || !parse_range(&at, end, s, d))
@@ -65,7 +65,7 @@ static bool slice_parse(struct mu_slice *s, struct mu_span spec, struct mu_err *
 		int64_t n = s->length[d] < 0 ? s->full.dim[d] : s->length[d];
 		if (mu_shape_push(&s->shape, n, err))
 			return false;
-		s->whole = s->whole && n == s->full.dim[d];
+		s->is_whole = s->is_whole && n == s->full.dim[d];
 	}
 	return at == end;
 }

@@ -174,7 +174,7 @@ int mu_bundle_add_slice(struct mu_bundle_writer *w, const char *name, const stru
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "the tensor for a slice of '%s' has shape %s, the slice %s", name,
 			       mu_shape_str(&t->shape), mu_shape_str(&slice->shape));
-	if (slice->whole)
+	if (slice->is_whole)
 		return mu_bundle_add(w, name, t, err);
 	uintptr_t at = (uintptr_t)mu_map_get(&w->by_key, name);
 	struct bundle_record *r = at ? &w->index.records[at - 1] : NULL;

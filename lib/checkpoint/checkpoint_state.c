@@ -12,8 +12,8 @@ enum { MAX_FILE = 16 << 20 };
 void mu_checkpoint_state_fini(struct mu_checkpoint_state *s)
 {
 	for (unsigned i = 0; i < s->n; i++)
-		free(s->all[i]);
-	free(s->all);
+		free(s->paths[i]);
+	free(s->paths);
 	free(s->times);
 	free(s->latest);
 	*s = (struct mu_checkpoint_state){0};
@@ -82,7 +82,7 @@ static char *join_path(const char *folder, const char *path)
 
 static void grow(struct mu_checkpoint_state *s)
 {
-	s->all = mu_xrealloc(s->all, (s->n + 1) * sizeof s->all[0]);
+	s->paths = mu_xrealloc(s->paths, (s->n + 1) * sizeof s->paths[0]);
 	s->times = mu_xrealloc(s->times, (s->n + 1) * sizeof s->times[0]);
 	s->times[s->n] = 0;
 }
@@ -101,7 +101,7 @@ static void set_text_field(struct parser *p, const char *name, const char *value
 	} else if (strcmp(name, "all_model_checkpoint_paths") == 0 && *value &&
 		   p->s.n < MU_CHECKPOINT_MAX_PATHS) {
 		grow(&p->s);
-		p->s.all[p->s.n++] = join_path(p->folder, value);
+		p->s.paths[p->s.n++] = join_path(p->folder, value);
 	}
 }
 
@@ -192,7 +192,7 @@ int mu_checkpoint_state_write(const struct mu_checkpoint_state *s, const char *f
 	if (s->latest)
 		put_path(&b, "model_checkpoint_path", folder, s->latest);
 	for (unsigned i = 0; i < s->n; i++)
-		put_path(&b, "all_model_checkpoint_paths", folder, s->all[i]);
+		put_path(&b, "all_model_checkpoint_paths", folder, s->paths[i]);
 	for (unsigned i = 0; i < s->n; i++)
 		mu_buf_printf(&b, "all_model_checkpoint_timestamps: %.17g\n", s->times[i]);
 	if (s->last_preserved > 0)
@@ -202,10 +202,10 @@ int mu_checkpoint_state_write(const struct mu_checkpoint_state *s, const char *f
 
 static char *remove_at(struct mu_checkpoint_state *s, unsigned i)
 {
-	char *path = s->all[i];
+	char *path = s->paths[i];
 
 	s->n--;
-	memmove(&s->all[i], &s->all[i + 1], (s->n - i) * sizeof s->all[0]);
+	memmove(&s->paths[i], &s->paths[i + 1], (s->n - i) * sizeof s->paths[0]);
 	memmove(&s->times[i], &s->times[i + 1], (s->n - i) * sizeof s->times[0]);
 	return path;
 }
@@ -217,12 +217,12 @@ void mu_checkpoint_state_add(struct mu_checkpoint_state *s, const char *prefix, 
 	unsigned n_old = 0;
 
 	for (unsigned i = 0; i < s->n; i++)
-		if (strcmp(s->all[i], prefix) == 0) {
+		if (strcmp(s->paths[i], prefix) == 0) {
 			free(remove_at(s, i));
 			break;
 		}
 	grow(s);
-	s->all[s->n] = mu_xstrdup(prefix);
+	s->paths[s->n] = mu_xstrdup(prefix);
 	s->times[s->n++] = now;
 	free(s->latest);
 	s->latest = mu_xstrdup(prefix);

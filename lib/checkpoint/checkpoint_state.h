@@ -13,7 +13,7 @@ enum { MU_CHECKPOINT_MAX_PATHS = 100000 };
 
 struct mu_checkpoint_state {
 	char *latest; /* NULL: none */
-	char **all;   /* oldest first; includes the latest */
+	char **paths; /* oldest first; includes the latest */
 	double *times;
 	unsigned n;
 	double last_preserved;

@@ -177,14 +177,14 @@ static int put_meta(struct mu_buf *b, const struct mu_v1_format *items, unsigned
 		    struct mu_err *err)
 {
 	size_t meta = mu_pb_begin(b, SLICES_META);
-	struct mu_map seen;
+	struct mu_map written_names;
 	int rc = 0;
 
-	mu_map_init(&seen);
+	mu_map_init(&written_names);
 	for (unsigned i = 0; i < n && !rc; i++)
-		if (!mu_map_put(&seen, items[i].name, &seen))
+		if (!mu_map_put(&written_names, items[i].name, &written_names))
 			rc = put_tensor_meta(b, items, n, i, err);
-	mu_map_fini(&seen);
+	mu_map_fini(&written_names);
 	size_t versions = mu_pb_begin(b, META_VERSIONS);
 	mu_pb_put_int(b, 1, 1); /* producer */
 	mu_pb_end(b, versions);

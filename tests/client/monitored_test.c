@@ -106,7 +106,7 @@ static void training__resumes_from_its_checkpoint(void **state)
 	assert_ok(mu_checkpoint_state_read(&s, folder, &err), &err);
 	assert_int_equal(s.n, 2); /* checkpoints of steps 0 and 4 were deleted */
 	assert_non_null(strstr(s.latest, "model.ckpt-10"));
-	assert_true(mu_bundle_exists(s.all[0]));
+	assert_true(mu_bundle_exists(s.paths[0]));
 	mu_checkpoint_state_fini(&s);
 
 	build(

@@ -52,7 +52,7 @@ static void state(struct mu_span bytes)
 	    mu_checkpoint_state_read(&again, folder, &err) || again.n != s.n)
 		abort();
 	for (unsigned i = 0; i < s.n; i++)
-		if (strcmp(s.all[i], again.all[i]) != 0)
+		if (strcmp(s.paths[i], again.paths[i]) != 0)
 			abort();
 	mu_checkpoint_state_fini(&again);
 	mu_checkpoint_state_fini(&s);

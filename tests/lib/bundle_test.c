@@ -445,7 +445,7 @@ static void slice__that_is_malformed__is_invalid(void **state)
 	assert_ok(mu_slice_parse(&s, &is_slice, MU_SPAN(""), &err), &err);
 	assert_false(is_slice);
 	assert_ok(mu_slice_parse(&s, &is_slice, MU_SPAN("4 3 0,4:-"), &err), &err);
-	assert_true(s.whole);
+	assert_true(s.is_whole);
 }
 
 static void index__of_random_bytes__never_breaks_the_reader(void **state)

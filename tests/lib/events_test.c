@@ -57,7 +57,7 @@ static void state_file__written__reads_back_with_whole_paths(void **state)
 	assert_non_null(strstr(text.data, "all_model_checkpoint_paths: \"model-1\"\n"));
 	assert_ok(mu_checkpoint_state_read(&again, folder, &err), &err);
 	assert_int_equal(again.n, 2);
-	assert_string_equal(again.all[0], inside);
+	assert_string_equal(again.paths[0], inside);
 	assert_string_equal(again.latest, "/else/\"q\\\xc3\xa9-2");
 	assert_true(again.times[0] == 10.5 && again.times[1] == 11);
 	mu_checkpoint_state_fini(&s);
