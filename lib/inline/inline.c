@@ -49,7 +49,7 @@ static struct call_site call_site_of(struct inliner *x, const struct mu_node *ca
 				  .f = f,
 				  .in = call->inputs,
 				  .n_in = call->n_inputs,
-				  .after = start_of(x, call)};
+				  .control = start_of(x, call)};
 }
 
 /* is_remote: the call's device replaces those of the body's nodes. */

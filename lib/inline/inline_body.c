@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies the body of a function into the graph, in place of one call.
  *
- * A body node without inputs in the body gets the control inputs of the call.  The end node of the
+ * A body node without inputs in the body has the control inputs of the call.  The end node of the
  * copy has the outputs and the control outputs of the function as control inputs. */
 #include <string.h>
 
@@ -99,8 +99,8 @@ static int link_copy(struct inliner *x, const struct call_site *s, const struct 
 	if (rc)
 		return rc;
 	mu_node_set_inputs(x->g, n->user, in, n->n_inputs, in + n->n_inputs, n->n_controls);
-	if (s->after && (!has_body_input || mu_graph_is_call(x->g, n->user)))
-		mu_node_add_control(x->g, n->user, s->after);
+	if (s->control && (!has_body_input || mu_graph_is_call(x->g, n->user)))
+		mu_node_add_control(x->g, n->user, s->control);
 	return 0;
 }
 
@@ -133,8 +133,8 @@ static int collect_outputs(struct inliner *x, const struct call_site *s,
 			continue;
 		mu_node_add_control(x->g, out->end, out->outs[index].node);
 	}
-	if (!rc && s->after && !out->end->n_controls)
-		mu_node_add_control(x->g, out->end, s->after);
+	if (!rc && s->control && !out->end->n_controls)
+		mu_node_add_control(x->g, out->end, s->control);
 	return rc;
 }
 

@@ -30,9 +30,9 @@ struct call_site {
 	const struct mu_func *f;
 	const struct mu_input *in;
 	unsigned n_in;
-	struct mu_node *after; /* (optional) control input of the body */
-	bool only_outputs;     /* stateful nodes run only for an output or a control output */
-	bool is_remote;        /* the call's device replaces those of the body's nodes */
+	struct mu_node *control; /* (optional) control input of the body */
+	bool only_outputs;       /* stateful nodes run only for an output or a control output */
+	bool is_remote;          /* the call's device replaces those of the body's nodes */
 };
 /* Copies the body of the function into the graph; inline_gradient: the body of its gradient. */
 int inline_body(struct inliner *x, const struct call_site *s, struct expansion *out);

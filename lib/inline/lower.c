@@ -172,7 +172,7 @@ static int lower_branch(struct lowering *w, const struct branch_choice *c,
 				      .f = c->branches[b],
 				      .in = in,
 				      .n_in = w->n,
-				      .after = pivot[b],
+				      .control = pivot[b],
 				      .only_outputs = call_is_lowered(w->call)};
 		if ((rc = inline_body(w->x, &s, &e[b])))
 			return rc;
@@ -270,7 +270,7 @@ static int add_cond(const struct lowering *w, struct lowered_loop *l, const stru
 			      .f = f,
 			      .in = in,
 			      .n_in = w->n,
-			      .after = l->merge[0],
+			      .control = l->merge[0],
 			      .only_outputs = call_is_lowered(w->call)};
 	if ((rc = inline_body(w->x, &s, &e)))
 		return rc;
@@ -290,7 +290,7 @@ static int add_cond(const struct lowering *w, struct lowered_loop *l, const stru
 	return 0;
 }
 
-/* Adds the body.  The body of For gets the index, but not limit and step. */
+/* Adds the body.  The body of For has the index as an argument, but not limit and step. */
 static int add_body(const struct lowering *w, struct lowered_loop *l, const struct mu_func *f)
 {
 	struct mu_input *in = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, w->n);
@@ -321,7 +321,7 @@ static int add_body(const struct lowering *w, struct lowered_loop *l, const stru
 			      .f = f,
 			      .in = in + n_hidden,
 			      .n_in = w->n - n_hidden,
-			      .after = in[0].node,
+			      .control = in[0].node,
 			      .only_outputs = call_is_lowered(w->call)};
 	if ((rc = inline_body(w->x, &s, &e)))
 		return rc;
