@@ -106,7 +106,7 @@ struct mu_out mu_const_strs(struct mu_builder *b, const char *const *s, unsigned
 struct mu_out mu_placeholder(struct mu_builder *b, const char *name, enum mu_dtype dtype,
 			     struct mu_pshape shape);
 struct mu_out mu_no_op(struct mu_builder *b, const char *name);
-struct mu_out mu_group(struct mu_builder *b, const char *name, const struct mu_out *after,
+struct mu_out mu_group(struct mu_builder *b, const char *name, const struct mu_out *deps,
 		       unsigned n); /* a NoOp that runs after these; one edge per device */
 
 /* ---- mathematics ---- */

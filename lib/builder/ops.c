@@ -86,30 +86,30 @@ struct mu_out mu_no_op(struct mu_builder *b, const char *name)
 	return mu_op(b, "NoOp", .name = name);
 }
 
-static struct mu_out no_op_after(struct mu_builder *b, const char *name, const struct mu_out *after,
+static struct mu_out no_op_after(struct mu_builder *b, const char *name, const struct mu_out *deps,
 				 unsigned n)
 {
-	mu_push_control(b, after, n);
+	mu_push_control(b, deps, n);
 	struct mu_out o = mu_no_op(b, name);
 	mu_pop_control(b);
 	return o;
 }
 
 /* Replaces the operations on the device of the first one by a NoOp on that device, so that only one
- * edge leaves the device. Moves the other operations to the front of `after` and returns their
+ * edge leaves the device. Moves the other operations to the front of `deps` and returns their
  * number. */
-static unsigned group_first_device(struct mu_builder *b, const char *name, struct mu_out *after,
+static unsigned group_first_device(struct mu_builder *b, const char *name, struct mu_out *deps,
 				   unsigned n, struct mu_out *out)
 {
-	const char *device = after[0].node->device;
+	const char *device = deps[0].node->device;
 	struct mu_out *on_device = MU_NEW_ARRAY(struct mu_out, n);
 	unsigned n_on_device = 0, n_other = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		if (strcmp(after[i].node->device, device) == 0)
-			on_device[n_on_device++] = after[i];
+		if (strcmp(deps[i].node->device, device) == 0)
+			on_device[n_on_device++] = deps[i];
 		else
-			after[n_other++] = after[i];
+			deps[n_other++] = deps[i];
 	*out = on_device[0];
 	if (n_on_device > 1) {
 		mu_push_device(b, device);
@@ -120,7 +120,7 @@ static unsigned group_first_device(struct mu_builder *b, const char *name, struc
 	return n_other;
 }
 
-struct mu_out mu_group(struct mu_builder *b, const char *name, const struct mu_out *after,
+struct mu_out mu_group(struct mu_builder *b, const char *name, const struct mu_out *deps,
 		       unsigned n)
 {
 	struct mu_out *remaining = MU_NEW_ARRAY(struct mu_out, n + 1), *device_ops, o;
@@ -128,8 +128,8 @@ struct mu_out mu_group(struct mu_builder *b, const char *name, const struct mu_o
 	const char *part = mu_arena_printf(&b->graph->arena, "%s/device", name);
 
 	for (unsigned i = 0; i < n; i++)
-		if (after[i].node)
-			remaining[n_remaining++] = after[i];
+		if (deps[i].node)
+			remaining[n_remaining++] = deps[i];
 	device_ops = MU_NEW_ARRAY(struct mu_out, n_remaining + 1);
 	while (n_remaining && !builder_failed(b))
 		n_remaining =

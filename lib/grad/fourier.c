@@ -70,11 +70,11 @@ static void g_irfft(struct grad_call *c)
 	    mu_reshape(b, mu_op(b, "Slice", MU_IN(shape, n_leading, grad_single(b, 1))),
 		       mu_const_ints(b, (int32_t[]){0}, 0));
 	struct mu_out index = mu_op(b, "Range", MU_IN(grad_int(b, 0), n_stored, grad_int(b, 1)));
-	struct mu_out twice = mu_add(b, index, index);
+	struct mu_out doubled_index = mu_add(b, index, index);
 	enum mu_dtype t = mu_dtype_base(mu_out_dtype(b, g));
-	struct mu_out weights = mu_cast(b, mu_op(b, "LessEqual", MU_IN(twice, n)), t);
+	struct mu_out weights = mu_cast(b, mu_op(b, "LessEqual", MU_IN(doubled_index, n)), t);
 
-	weights = mu_add(b, weights, mu_cast(b, mu_op(b, "Less", MU_IN(twice, n)), t));
+	weights = mu_add(b, weights, mu_cast(b, mu_op(b, "Less", MU_IN(doubled_index, n)), t));
 	weights =
 	    mu_sub(b, weights, mu_cast(b, mu_op(b, "Equal", MU_IN(index, grad_int(b, 0))), t));
 	struct mu_out spectrum =

@@ -135,9 +135,9 @@ static void g_clip(struct grad_call *c)
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), low = grad_in(c, 1), high = grad_in(c, 2), g = c->gy[0];
 	struct mu_out below = op2(b, "Less", x, low), above = op2(b, "Greater", x, high);
-	struct mu_out within = grad_unary(b, "LogicalNot", op2(b, "LogicalOr", below, above));
+	struct mu_out in_range = grad_unary(b, "LogicalNot", op2(b, "LogicalOr", below, above));
 
-	c->gx[0] = grad_where(b, within, g);
+	c->gx[0] = grad_where(b, in_range, g);
 	c->gx[1] = grad_sum_to(b, grad_where(b, below, g), low);
 	c->gx[2] = grad_sum_to(b, grad_where(b, above, g), high);
 }

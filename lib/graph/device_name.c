@@ -136,12 +136,12 @@ bool mu_device_matches(const struct mu_device_name *d, const struct mu_device_na
 
 bool mu_device_intersect(struct mu_device_name *d, const struct mu_device_name *other)
 {
-	struct mu_device_name both = *d;
+	struct mu_device_name merged = *d;
 
-	mu_device_merge(&both, other);
-	if (!mu_device_matches(&both, d))
+	mu_device_merge(&merged, other);
+	if (!mu_device_matches(&merged, d))
 		return false;
-	*d = both;
+	*d = merged;
 	return true;
 }
 

@@ -145,19 +145,19 @@ static struct mu_doc_node *find_duplicate_pairwise(const struct mu_doc_node *map
 struct mu_doc_node *mu_doc_duplicate(const struct mu_doc_node *map)
 {
 	struct mu_doc_node *found = NULL;
-	struct mu_map seen;
+	struct mu_map keys;
 
 	if (map->n <= MAX_PAIRWISE)
 		return find_duplicate_pairwise(map);
-	mu_map_init(&seen);
+	mu_map_init(&keys);
 	mu_doc_each(map, c)
 	{
-		if (mu_map_put(&seen, c->key, c)) {
+		if (mu_map_put(&keys, c->key, c)) {
 			found = c;
 			break;
 		}
 	}
-	mu_map_fini(&seen);
+	mu_map_fini(&keys);
 	return found;
 }
 

@@ -434,11 +434,12 @@ static bool read_json(struct mu_doc **out, struct mu_span text, const char *sour
 
 static void copy_lines(struct mu_doc_node *to, const struct mu_doc_node *from)
 {
-	const struct mu_doc_node *other = from->first;
+	const struct mu_doc_node *from_child = from->first;
 
 	to->line = from->line;
-	for (struct mu_doc_node *c = to->first; c && other; c = c->next, other = other->next)
-		copy_lines(c, other);
+	for (struct mu_doc_node *c = to->first; c && from_child;
+	     c = c->next, from_child = from_child->next)
+		copy_lines(c, from_child);
 }
 
 int mu_yaml_parse_all(struct mu_doc ***out, unsigned *n, struct mu_span text, const char *source,

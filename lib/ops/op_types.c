@@ -148,9 +148,9 @@ static int check_edge(const struct mu_node *n, unsigned i, enum mu_dtype want,
 		      struct mu_arena *arena, struct mu_err *err)
 {
 	const struct mu_input *in = &n->inputs[i];
-	enum mu_dtype *have;
+	enum mu_dtype *out_types;
 	unsigned count;
-	int rc = mu_op_output_types(in->node, arena, &have, &count, err);
+	int rc = mu_op_output_types(in->node, arena, &out_types, &count, err);
 
 	if (rc)
 		return mu_wrap(err, "node '%s'", in->node->name);
@@ -158,13 +158,13 @@ static int check_edge(const struct mu_node *n, unsigned i, enum mu_dtype want,
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "input %u is output %d of '%s', which has %u outputs", i, in->port,
 			       in->node->name, count);
-	enum mu_dtype got = have[in->port];
-	if (mu_dtype_base(got) != mu_dtype_base(want) ||
-	    (mu_dtype_is_ref(want) && !mu_dtype_is_ref(got)))
+	enum mu_dtype type = out_types[in->port];
+	if (mu_dtype_base(type) != mu_dtype_base(want) ||
+	    (mu_dtype_is_ref(want) && !mu_dtype_is_ref(type)))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Input %u of node %s was passed %s from %s:%d incompatible with "
 			       "expected %s.",
-			       i, n->name, mu_dtype_name(got), in->node->name, in->port,
+			       i, n->name, mu_dtype_name(type), in->node->name, in->port,
 			       mu_dtype_name(want));
 	return 0;
 }

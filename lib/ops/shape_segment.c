@@ -3,14 +3,14 @@
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 
-/* Sets *rest to the dimensions of data after the dimensions of the indices, whose rank is known. If
- * the rank of data is unknown, the rank of *rest is unknown too. */
+/* Sets *inner to the dimensions of data after the dimensions of the indices, whose rank is known.
+ * If the rank of data is unknown, the rank of *inner is unknown too. */
 static int inner_dims(const struct mu_pshape *data, const struct mu_pshape *indices,
-		      struct mu_pshape *rest, struct mu_err *err)
+		      struct mu_pshape *inner, struct mu_err *err)
 {
 	int64_t merged;
 
-	*rest = mu_pshape_unknown(-1);
+	*inner = mu_pshape_unknown(-1);
 	if (data->rank < 0)
 		return 0;
 	if (data->rank < indices->rank)
@@ -18,24 +18,24 @@ static int inner_dims(const struct mu_pshape *data, const struct mu_pshape *indi
 			       indices->rank, mu_pshape_str(data));
 	for (int i = 0; i < indices->rank; i++)
 		MU_RETURN_IF_ERROR(mu_shape_merge_dim(data->dim[i], indices->dim[i], &merged, err));
-	*rest = mu_pshape_part(data, indices->rank, data->rank);
+	*inner = mu_pshape_part(data, indices->rank, data->rank);
 	return 0;
 }
 
-static struct mu_pshape prepend_dim(int64_t first, const struct mu_pshape *rest)
+static struct mu_pshape prepend_dim(int64_t first, const struct mu_pshape *inner)
 {
-	return mu_pshape_join(&(struct mu_pshape){.rank = 1, .dim = {first}}, rest);
+	return mu_pshape_join(&(struct mu_pshape){.rank = 1, .dim = {first}}, inner);
 }
 
 int shape_partition(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	struct mu_pshape rest;
+	struct mu_pshape inner;
 
 	if (c->in[1].rank < 0)
 		return 0;
-	MU_RETURN_IF_ERROR(inner_dims(&c->in[0], &c->in[1], &rest, err));
+	MU_RETURN_IF_ERROR(inner_dims(&c->in[0], &c->in[1], &inner, err));
 	for (unsigned i = 0; i < c->n_out; i++)
-		c->out[i] = prepend_dim(-1, &rest);
+		c->out[i] = prepend_dim(-1, &inner);
 	return 0;
 }
 
@@ -57,14 +57,14 @@ static bool max_index(const struct mu_shape_ctx *c, unsigned n, int64_t *max)
 int shape_stitch(struct mu_shape_ctx *c, struct mu_err *err)
 {
 	unsigned n = c->n_in / 2;
-	struct mu_pshape element = mu_pshape_unknown(-1), rest;
+	struct mu_pshape element = mu_pshape_unknown(-1), inner;
 	int64_t max;
 
 	for (unsigned i = 0; i < n; i++) {
 		if (c->in[i].rank < 0)
 			continue;
-		MU_RETURN_IF_ERROR(inner_dims(&c->in[n + i], &c->in[i], &rest, err));
-		MU_RETURN_IF_ERROR(mu_shape_merge(&element, &rest, &element, err));
+		MU_RETURN_IF_ERROR(inner_dims(&c->in[n + i], &c->in[i], &inner, err));
+		MU_RETURN_IF_ERROR(mu_shape_merge(&element, &inner, &element, err));
 	}
 	c->out[0] = prepend_dim(max_index(c, n, &max) ? max + 1 : -1, &element);
 	return 0;
@@ -72,19 +72,19 @@ int shape_stitch(struct mu_shape_ctx *c, struct mu_err *err)
 
 int shape_unsorted_segment(struct mu_shape_ctx *c, struct mu_err *err)
 {
-	struct mu_pshape rest;
+	struct mu_pshape inner;
 	int64_t n = -1;
 	bool known;
 
 	MU_RETURN_IF_ERROR(mu_shape_want_rank(c, 2, 0, &known, err));
 	if (c->in[1].rank < 0)
 		return 0;
-	MU_RETURN_IF_ERROR(inner_dims(&c->in[0], &c->in[1], &rest, err));
+	MU_RETURN_IF_ERROR(inner_dims(&c->in[0], &c->in[1], &inner, err));
 	if (mu_shape_ints(c, 2, &n, 1) == 1 && n < 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Dimension size, given by scalar input 2, must be non-negative but "
 			       "is %lld",
 			       (long long)n);
-	c->out[0] = prepend_dim(n, &rest);
+	c->out[0] = prepend_dim(n, &inner);
 	return 0;
 }

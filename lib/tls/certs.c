@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* EC keys on P-256, which every TLS library supports and which sign in about 20 us.  The subject of
- * a CA has a random number, so that the issuer can be found by name in a bundle of two CAs of one
- * job. */
+ * a CA has a random number.  So OpenSSL finds the issuer by name in a bundle of two CAs of a job.
+ */
 #include "lib/tls/certs.h"
 
 #include <arpa/inet.h>
