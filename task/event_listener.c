@@ -129,7 +129,8 @@ static int apply_state_change(struct listener *l, const state_change *c, struct 
 		mu_map_del(&l->states, key);
 	if (c->state != STATE(READ_ONLY) && c->state != STATE(READ_WRITE))
 		return 0;
-	if (l->states.count >= MAX_WATCH_KEYS || strlen(key) > MAX_WATCH_KEY_BYTES)
+	bool is_new = !mu_map_get(&l->states, key);
+	if ((is_new && l->states.count >= MAX_WATCH_KEYS) || strlen(key) > MAX_WATCH_KEY_BYTES)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			       "The event listener at %s enables more than %d watch keys, or one "
 			       "of more than %d bytes",

@@ -208,10 +208,10 @@ static void watch(struct world *w, struct kube_reflector *r, const char *name, c
 	*r = (struct kube_reflector){.client = w->client,
 				     .name = name,
 				     .path = mu_xstrdup(path),
-				     .begin = nothing,
-				     .seen = seen,
-				     .gone = nothing_gone,
-				     .end = nothing,
+				     .list_begin = nothing,
+				     .on_upsert = seen,
+				     .on_delete = nothing_gone,
+				     .list_end = nothing,
 				     .arg = w};
 }
 

@@ -57,7 +57,8 @@ static const struct model_kind *find_model(const char *name, struct mu_err *err)
 static int measure_column(struct model_column *c, const struct mu_dataset *d, int64_t at,
 			  bool is_categorical, struct mu_err *err)
 {
-	double sum = 0, squares = 0, max = 0;
+	/* Welford's method: a difference of large squares would lose the deviation. */
+	double mean = 0, squares = 0, max = 0;
 
 	for (int64_t r = 0; r < d->rows; r++) {
 		double v = (double)mu_dataset_at(d, r, at);
@@ -67,12 +68,13 @@ static int measure_column(struct model_column *c, const struct mu_dataset *d, in
 				       "row %lld of the training data: column %lld is %g, expected "
 				       "a whole number from 0 on, since it is categorical",
 				       (long long)r + 1, (long long)at, v);
-		sum += v;
-		squares += v * v;
+		double from_mean = v - mean;
+		mean += from_mean / (double)(r + 1);
+		squares += from_mean * (v - mean);
 		max = v > max ? v : max;
 	}
-	c->mean = sum / (double)d->rows;
-	c->deviation = sqrt(fmax(0, squares / (double)d->rows - c->mean * c->mean));
+	c->mean = mean;
+	c->deviation = sqrt(squares / (double)d->rows);
 	c->n_categories = (int64_t)max + 1;
 	return 0;
 }

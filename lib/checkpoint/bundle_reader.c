@@ -111,8 +111,11 @@ static int open_shard(struct mu_bundle_reader *r, unsigned shard, struct mu_err 
 	r->fd = open(r->fd_path, O_RDONLY | O_CLOEXEC);
 	if (r->fd < 0)
 		return mu_fail_errno(err, errno, "cannot read %s", r->fd_path);
-	if (fstat(r->fd, &st))
-		return mu_fail_errno(err, errno, "cannot read %s", r->fd_path);
+	if (fstat(r->fd, &st)) {
+		int rc = mu_fail_errno(err, errno, "cannot read %s", r->fd_path);
+		close_shard(r);
+		return rc;
+	}
 	r->fd_shard = shard;
 	r->fd_size = (uint64_t)st.st_size;
 	return 0;

@@ -107,7 +107,8 @@ static bool add_number(struct mu_doc *d, struct mu_doc_node *parent, const char 
 	}
 	if (!(*digits >= '0' && *digits <= '9') && !(*digits == '.' && digits[1] >= '0'))
 		return false;
-	bool is_octal = digits[0] == '0' && digits[1] == 'o';
+	bool is_octal =
+	    digits[0] == '0' && digits[1] == 'o' && digits[2] >= '0' && digits[2] <= '7';
 	errno = 0;
 	long long i = is_octal ? strtoll(digits + 2, &end, 8) : strtoll(text, &end, 0);
 	if (*end == '\0' && errno == 0 && end != digits + 2 * is_octal) {

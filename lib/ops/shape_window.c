@@ -62,13 +62,17 @@ static bool read_window(const struct mu_shape_ctx *c, struct window *w)
 /* Returns the number of window positions along dimension d; -1: unknown. */
 static int64_t window_positions(const struct window *w, int d, int64_t n, int64_t size)
 {
-	int64_t extent = (size - 1) * w->dilation[d] + 1;
+	int64_t extent;
 
 	if (n < 0 || (size < 0 && !w->same))
 		return -1;
 	if (w->same)
 		return n / w->stride[d] + (n % w->stride[d] != 0);
-	n += w->pad[2 * d] + w->pad[2 * d + 1];
+	if (__builtin_mul_overflow(size - 1, w->dilation[d], &extent) ||
+	    __builtin_add_overflow(extent, 1, &extent) ||
+	    __builtin_add_overflow(n, w->pad[2 * d], &n) ||
+	    __builtin_add_overflow(n, w->pad[2 * d + 1], &n))
+		return -1; /* the kernel fails */
 	return n < extent ? 0 : (n - extent) / w->stride[d] + 1;
 }
 

@@ -59,9 +59,13 @@ int callable_make(struct session *s, struct mu_span request, int64_t *handle, st
 	o = m ? m->options : NULL;
 	if (!m)
 		rc = -MU_INVALID_ARGUMENT;
-	else if (!o || o->n_feed > MAX_STEP_NAMES || o->n_fetch > MAX_STEP_NAMES ||
-		 o->n_target > MAX_STEP_NAMES || o->n_tensor_connection > MAX_STEP_NAMES)
+	else if (!o)
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the request has no CallableOptions");
+	else if (o->n_feed > MAX_STEP_NAMES || o->n_fetch > MAX_STEP_NAMES ||
+		 o->n_target > MAX_STEP_NAMES || o->n_tensor_connection > MAX_STEP_NAMES)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "the CallableOptions have more than %d names of a kind",
+			     MAX_STEP_NAMES);
 	if (!rc) {
 		copy_names(&c->names.feeds, o->feed, o->n_feed, &c->arena);
 		copy_names(&c->names.fetches, o->fetch, o->n_fetch, &c->arena);

@@ -27,6 +27,7 @@ static char *yaml_as_json(const char *text)
 static void yaml__of_all_kinds__becomes_the_json_that_kubectl_sends(void **state)
 {
 	static const char *const cases[][2] = {
+	    {"[0o17, 0o-7, 0o8]", "[15,\"0o-7\",\"0o8\"]"},
 	    {"a: 1\nb: [x, 'y', \"z\\n\"]", "{\"a\":1,\"b\":[\"x\",\"y\",\"z\\n\"]}"},
 	    {"{a: ~, b: null, c: }", "{\"a\":null,\"b\":null,\"c\":null}"},
 	    {"[yes, off, true, 'yes', 0x10, 010, -3, +4, 1e3, .5, 1.5.2, 1:2]",
