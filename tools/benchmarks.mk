@@ -3,6 +3,9 @@
 bench: all $(B)/bench/raw_client $(B)/bench/client_steps ## benchmarks beside their peers; writes docs/performance.md
 	@bench/run.sh --page docs/performance.md
 
+.PHONY: bench-programs
+bench-programs: $(patsubst bench/%.c,$(B)/bench/%,$(filter-out bench/gpu.c,$(wildcard bench/*.c))) $(B)/bench/operator/load
+
 .PHONY: bench-kernels
 bench-kernels: $(B)/tests/kernels/op_driver ## each CPU kernel beside TensorFlow's, on 1 and on 2 threads
 	@bench/run.sh kernels.py $< --threads 1

@@ -75,7 +75,7 @@ tsan: ## unit tests under ThreadSanitizer
 
 clang: ## everything built with clang
 	@tools/deps dev
-	@$(again) MODE=clang CC=clang all examples
+	@$(again) MODE=clang CC=clang all examples bench-programs
 
 tidy: compile_commands.json ## clang-tidy and the limits of taste
 	@tools/check-taste
