@@ -17,7 +17,7 @@ struct run_control {
 /* On failure the job runs, but accepts no requests. */
 int run_control_open(struct run_control *c, const char *job, struct mu_err *err);
 void run_control_close(struct run_control *c);
-/* Calls `answer` for each pending request; does not wait long. */
+/* Answers one pending request, if there is one. Each read and write waits at most 200 ms. */
 void run_control_serve(struct run_control *c,
 		       int (*answer)(void *user, char *request, char *answer_text, size_t size,
 				     struct mu_err *err),

@@ -209,8 +209,9 @@ static void advance_adam(struct mu_builder *b, const struct mu_optimizer *o, con
 	mu_pop_control(b);
 }
 
-static struct mu_out increment_step(struct mu_builder *b, const struct mu_out *updates, unsigned n,
-				    struct mu_var *step)
+/* Groups the updates; with a step, increments it after them. */
+static struct mu_out add_train_op(struct mu_builder *b, const struct mu_out *updates, unsigned n,
+				  struct mu_var *step)
 {
 	struct mu_out update, next;
 
@@ -286,7 +287,7 @@ struct mu_out optim_apply(struct mu_builder *b, const struct mu_optimizer *o,
 		advance_adam(b, o, &adam, updates, applied, updates + applied);
 		applied += 2;
 	}
-	op = increment_step(b, updates, applied, step);
+	op = add_train_op(b, updates, applied, step);
 	free(updates);
 	return op;
 }

@@ -53,8 +53,8 @@ static struct call_site call_site_of(struct inliner *x, const struct mu_node *ca
 }
 
 /* is_remote: the call's device replaces those of the body's nodes. */
-static int expand_f(struct inliner *x, const struct mu_node *call, bool is_remote,
-		    struct expansion *out)
+static int expand_function_attr(struct inliner *x, const struct mu_node *call, bool is_remote,
+				struct expansion *out)
 {
 	const struct mu_attr *f = mu_node_attr(call, "f");
 
@@ -67,7 +67,7 @@ static int expand_f(struct inliner *x, const struct mu_node *call, bool is_remot
 
 static int expand_call(struct inliner *x, const struct mu_node *call, struct expansion *out)
 {
-	return expand_f(x, call, false, out);
+	return expand_function_attr(x, call, false, out);
 }
 
 /* Returns the target device, with missing parts from the device of the call. */
@@ -114,7 +114,7 @@ static int expand_remote_call(struct inliner *x, const struct mu_node *call, str
 		if (!remote_call.device)
 			return -MU_INVALID_ARGUMENT;
 	}
-	return expand_f(x, &remote_call, true, out);
+	return expand_function_attr(x, &remote_call, true, out);
 }
 
 static int expand_named(struct inliner *x, const struct mu_node *call, struct expansion *out)

@@ -46,7 +46,7 @@ static struct progress_report *final_report(const char *message)
 	return NULL;
 }
 
-/* The last line above level INFO in the termination message, which holds the end of the log. */
+/* The last line above INFO in the termination message, which holds the end of the log; or NULL. */
 static char *last_error_line(const char *message)
 {
 	size_t end, start = message ? strlen(message) : 0;
@@ -57,9 +57,10 @@ static char *last_error_line(const char *message)
 		for (start = end; start && message[start - 1] != '\n'; start--)
 			;
 	} while (start && mu_log_line_is_info(message + start, end - start));
+	bool found = end > start && !mu_log_line_is_info(message + start, end - start);
 	if (end - start > MESSAGE_MAX)
 		end = start + MESSAGE_MAX;
-	return end > start ? mu_xasprintf("%.*s", (int)(end - start), message + start) : NULL;
+	return found ? mu_xasprintf("%.*s", (int)(end - start), message + start) : NULL;
 }
 
 /* Runtimes report a missing executable as a failed start. */

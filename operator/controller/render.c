@@ -40,14 +40,14 @@ static cJSON *start_object(const char *version, const char *kind, const char *na
 	return object;
 }
 
-/* Kubernetes expands $(NAME) in these values; here such text is literal. */
+/* Kubernetes expands $(NAME) and $$ in these values; here such text is literal. */
 static cJSON *escape_literal(const char *value)
 {
 	MU_AUTO_BUF b = {0};
 
 	for (const char *s = value; *s; s++) {
 		mu_buf_putc(&b, *s);
-		if (s[0] == '$' && s[1] == '(')
+		if (*s == '$')
 			mu_buf_putc(&b, '$');
 	}
 	return cJSON_CreateString(b.data ? b.data : "");

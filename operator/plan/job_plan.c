@@ -255,7 +255,7 @@ static void plan_all(struct planner *p)
 	create_objects(p);
 	plan_membership_update(p);
 	set_phase(p);
-	plan_watch_progress(p);
+	plan_requeue_at_progress_deadline(p);
 	plan_report_rejected(p);
 	mark_urgent(p);
 }

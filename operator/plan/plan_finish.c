@@ -98,7 +98,7 @@ static bool progress_deadline_passed(struct planner *p)
 	return false;
 }
 
-void plan_watch_progress(struct planner *p)
+void plan_requeue_at_progress_deadline(struct planner *p)
 {
 	deadline_passed(p, no_step_since(p), p->spec->progress_deadline);
 }

@@ -180,7 +180,7 @@ void plan_suspend(struct planner *p);
 /* Ends the job when its chief is done, or it has failed. */
 void plan_decide_end(struct planner *p);
 /* Requests a reconcile at the progress deadline. */
-void plan_watch_progress(struct planner *p);
+void plan_requeue_at_progress_deadline(struct planner *p);
 void plan_clean_up(struct planner *p);
 
 /* ---- planner.c: status.tasks ---- */

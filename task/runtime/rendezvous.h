@@ -36,10 +36,12 @@ void rendezvous_unref(struct rendezvous *r);
 int64_t rendezvous_step_id(const struct rendezvous *r);
 int rendezvous_send(struct rendezvous *r, const char *key, struct mu_tensor tensor, bool dead,
 		    struct mu_err *err); /* takes tensor's reference, also on failure */
-/* As rendezvous_send, for a tensor received from another task: it is not pushed to a third task. */
+/* As rendezvous_send, for a tensor received from another task: it stays on this task even if its
+ * key has a route. */
 int rendezvous_put(struct rendezvous *r, const char *key, struct mu_tensor tensor, bool dead,
 		   struct mu_err *err);
 void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done, void *arg);
+/* Waits on this task for a key of any task. */
 void rendezvous_recv_local(struct rendezvous *r, const char *key, rendezvous_done done, void *arg);
 void rendezvous_abort(struct rendezvous *r, const struct mu_err *why); /* the first error is kept */
 
@@ -48,7 +50,7 @@ void rendezvous_abort(struct rendezvous *r, const struct mu_err *why); /* the fi
 void rendezvous_rename(struct rendezvous *r, const char *task_prefix,
 		       const struct rendezvous_remote *remote);
 
-/* Calls fn() for each key with a waiting receiver. */
+/* Calls fn() for each key with a waiting receiver, with the lock held. */
 void rendezvous_each_waiting(struct rendezvous *r, void (*fn)(void *arg, const char *key),
 			     void *arg);
 

@@ -154,6 +154,7 @@ static void message__of_a_pod_that_failed__is_the_last_line_that_it_wrote(void *
 	    {1, "one line", "one line"},
 	    {1, "ValueError: no data\\n12:00:00.123Z info  muster-task: task: exiting\\n",
 	     "ValueError: no data"},
+	    {1, "12:00:00.122Z info  muster-task: a\\n12:00:00.123Z info  muster-task: b\\n", NULL},
 	    {1, "\\n\\n", NULL},
 	    {1, "", NULL},
 	    {1, "{\\\"step\\\": 7}", NULL}, /* the trainer's progress */

@@ -62,6 +62,8 @@ static const struct row rows[] = {
      "\"8079\""},
     {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}, checkpoint: {path: '/c/$(HOME)'}"), "j-worker-0",
      "env|MUSTER_CHECKPOINT", "\"/c/$$(HOME)\""},
+    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}, checkpoint: {path: '/c/a$$b'}"), "j-worker-0",
+     "env|MUSTER_CHECKPOINT", "\"/c/a$$$$b\""},
     {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-ps-0", "env|MUSTER_TRAIN", "nothing"},
     {JOB("program: {command: [x]}, tasks: {worker: {}, evaluator: {}}"), "j-evaluator-0",
      "env|TF_CONFIG",

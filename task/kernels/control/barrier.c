@@ -2,8 +2,8 @@
 /* Barriers assemble elements by key, one component at a time. A take returns complete elements in
  * the order in which their keys were first inserted.
  *
- * Complete elements are in a priority queue with these components: the insertion number that began
- * the element, its key, and its values. The queue's lock also guards the barrier. */
+ * Complete elements are in a priority queue with these components: the number of the insertion that
+ * began the element, its key, and its values. The queue's lock also guards the barrier. */
 #include "task/kernels/control/queue.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"

@@ -67,7 +67,7 @@ static int fill_window(struct dataset_iterator *it, int64_t span, struct mu_err 
 	return rc;
 }
 
-/* Appends n elements, every stride-th of `from`, to a list: component k, or all if k < 0. */
+/* Appends component k of n elements, every stride-th of `from`, to a list. */
 static void pick_elements(const struct element_list *from, int64_t n, int64_t stride,
 			  unsigned n_out, unsigned k, struct element_list *to)
 {
@@ -75,7 +75,8 @@ static void pick_elements(const struct element_list *from, int64_t n, int64_t st
 		element_ref(element_list_next(to, 1), &from->t[i * stride * n_out + k], 1);
 }
 
-static int window_elements(const struct dataset_iterator *it, int64_t n, int64_t stride,
+/* Sets out[k] to a dataset of component k of the window's elements. */
+static int window_datasets(const struct dataset_iterator *it, int64_t n, int64_t stride,
 			   struct mu_tensor *out, struct mu_err *err)
 {
 	const struct window *w = it->state;
@@ -120,7 +121,7 @@ static int window_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 	if (!w->list.n || (drop_remainder && w->list.n < span))
 		return 0;
 	int64_t n = 1 + (w->list.n - 1) / stride;
-	rc = (batch ? window_batch : window_elements)(it, n, stride, out, err);
+	rc = (batch ? window_batch : window_datasets)(it, n, stride, out, err);
 	int64_t drop = shift < w->list.n ? shift : w->list.n;
 	element_list_drop(&w->list, drop, it->d->n_out);
 	w->skip = shift - drop;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets that shuffle elements in a buffer, and datasets of random numbers and samples. With
- * seeds the order is TensorFlow's. A generator of the dataset draws two seeds per iteration.
- * Without reshuffling, each iteration uses the dataset's seeds. The oldest element of the buffer
- * moves to the position of the element drawn. */
+ * seeds the order is TensorFlow's. Each pass over the input (a round) has two seeds: drawn from
+ * the dataset's generator if it reshuffles, else the dataset's own. The oldest element of the
+ * buffer fills the place of the drawn one, so that the head of the ring can advance. */
 #include <pthread.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static struct draws draws_seeded(uint64_t seed, uint64_t seed2)
 	return (struct draws){.philox = philox_seeded(seed, seed2)};
 }
 
-static uint32_t shuffle_draw(struct draws *d)
+static uint32_t draws_next(struct draws *d)
 {
 	if (!d->left) {
 		philox_next(&d->philox, d->x);
@@ -119,17 +119,16 @@ static void finish_shuffle(struct dataset *d)
 	pthread_mutex_destroy(&((struct seeds *)d->shared)->lock);
 }
 
-/* A ring buffer of buffer_size elements, which grows as it is filled. With repetition, elements of
- * the next rounds replace the elements that were drawn. Each draw takes an element of the current
- * round. */
+/* A ring buffer of buffer_size elements, which grows as it is filled. With repetition it also has
+ * elements of the next rounds; a draw takes one of the current round. */
 struct shuffle {
 	struct draws draws;
 	struct mu_tensor *t;
-	int64_t cap, head, count; /* of all rounds */
+	int64_t cap, head, count; /* count: elements of all rounds */
 	int64_t *rounds;          /* buffered elements of each round */
-	int64_t first, n_rounds;  /* the current round; the length of `rounds` */
+	int64_t first, n_rounds;  /* index of the current round in `rounds`, and its length */
 	int64_t rounds_begun;
-	bool round_has_elements; /* the last round, which reads the input */
+	bool round_has_elements; /* the round that reads the input has returned an element */
 };
 
 /* New seeds for each round if the dataset reshuffles (d->op_flag), else the same ones. */
@@ -138,8 +137,8 @@ static struct draws draws_of_round(const struct dataset *d)
 	struct seeds *s = d->shared;
 
 	pthread_mutex_lock(&s->lock);
-	uint64_t a = d->op_flag ? shuffle_draw(&s->draws) : s->fixed[0];
-	uint64_t b = d->op_flag ? shuffle_draw(&s->draws) : s->fixed[1];
+	uint64_t a = d->op_flag ? draws_next(&s->draws) : s->fixed[0];
+	uint64_t b = d->op_flag ? draws_next(&s->draws) : s->fixed[1];
 	pthread_mutex_unlock(&s->lock);
 	return draws_seeded(a, b);
 }
@@ -232,7 +231,7 @@ static int shuffle_next(struct dataset_iterator *it, struct mu_tensor *out, stru
 		return 0;
 	while (!w->rounds[w->first])
 		end_round(it, w);
-	int64_t at = (w->head + shuffle_draw(&w->draws) % w->rounds[w->first]) % size;
+	int64_t at = (w->head + draws_next(&w->draws) % w->rounds[w->first]) % size;
 	memcpy(out, &w->t[at * n], n * sizeof *out);
 	memmove(&w->t[at * n], &w->t[w->head * n], n * sizeof *out);
 	memset(&w->t[w->head * n], 0, n * sizeof *out);
@@ -333,7 +332,7 @@ static int random_serialize(struct dataset_iterator *it, struct serializer *ser,
 
 static int random_next(struct dataset_iterator *it, struct mu_tensor *out, struct mu_err *err)
 {
-	int64_t x = shuffle_draw(it->state);
+	int64_t x = draws_next(it->state);
 
 	MU_RETURN_IF_ERROR(mu_tensor_scalar(out, MU_INT64, &x, err));
 	return 1;
@@ -358,7 +357,7 @@ static int sample_next(struct dataset_iterator *it, struct mu_tensor *out, struc
 	int rc;
 
 	while ((rc = dataset_iterator_next(it->input, out, err)) > 0) {
-		if (philox_float(shuffle_draw(draws)) < MU_DATA(float, &it->d->params[0])[0])
+		if (philox_float(draws_next(draws)) < MU_DATA(float, &it->d->params[0])[0])
 			return 1;
 		element_drop(out, it->d->n_out);
 	}

@@ -144,7 +144,7 @@ static int read_parameter(const struct kernel_call *c, double *parameter, struct
 	const struct mu_tensor *t = kernel_in(c, 1);
 
 	if (t->shape.rank)
-		return mu_invalid(err, "%s must be by a scalar float, got shape %s", c->node->op,
+		return mu_invalid(err, "%s needs a scalar float, got shape %s", c->node->op,
 				  mu_shape_str(&t->shape));
 	*parameter = MU_DATA(float, t)[0];
 	return 0;

@@ -132,8 +132,8 @@ struct seeding {
 	struct philox_stream random;
 };
 
-/* Draws a point with a probability proportional to its distance; the first sample is drawn
- * uniformly. */
+/* Draws a point with a probability proportional to its squared distance from the nearest sample;
+ * the first sample is drawn uniformly. */
 static int64_t seeding_draw(struct seeding *s, bool is_first)
 {
 	int64_t low = 0, high = s->n - 1;
@@ -141,7 +141,7 @@ static int64_t seeding_draw(struct seeding *s, bool is_first)
 	if (is_first)
 		return (int64_t)philox_below_64(&s->random, (uint64_t)s->n);
 	const float target = philox_float(philox_32(&s->random)) * s->sums[s->n - 1];
-	while (low < high) { /* the first sum that is not below */
+	while (low < high) { /* finds the first sum that is not below target */
 		int64_t middle = (low + high) / 2;
 		if (s->sums[middle] < target)
 			low = middle + 1;

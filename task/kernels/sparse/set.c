@@ -38,7 +38,7 @@ static int compare_values(const struct member *a, const struct member *b)
 			       (struct mu_span){b->s->data, b->s->len});
 }
 
-static int set_compare(const void *x, const void *y)
+static int member_compare(const void *x, const void *y)
 {
 	const struct member *a = x, *b = y;
 	int order = (a->set > b->set) - (a->set < b->set);
@@ -61,9 +61,9 @@ static void sort_unique(struct members *m)
 	int64_t n_unique = 0;
 
 	if (m->n)
-		qsort(m->list, (size_t)m->n, sizeof *m->list, set_compare);
+		qsort(m->list, (size_t)m->n, sizeof *m->list, member_compare);
 	for (int64_t i = 0; i < m->n; i++)
-		if (!n_unique || set_compare(&m->list[n_unique - 1], &m->list[i]))
+		if (!n_unique || member_compare(&m->list[n_unique - 1], &m->list[i]))
 			m->list[n_unique++] = m->list[i];
 	m->n = n_unique;
 }
@@ -164,7 +164,9 @@ static int64_t set_merge(const struct members *a, const struct members *b,
 	int64_t i = 0, j = 0, n = 0;
 
 	while (i < a->n || j < b->n) {
-		int order = i == a->n ? 1 : j == b->n ? -1 : set_compare(&a->list[i], &b->list[j]);
+		int order = i == a->n   ? 1
+			    : j == b->n ? -1
+					: member_compare(&a->list[i], &b->list[j]);
 		if (order <= 0 ? (order ? op->first : op->both) : op->second)
 			out[n++] = order <= 0 ? (struct set_element){&a->list[i], a->values}
 					      : (struct set_element){&b->list[j], b->values};

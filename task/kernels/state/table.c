@@ -414,8 +414,8 @@ static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
 	return is_complete(t) ? 0 : fill_once(t, &keys, &values, err);
 }
 
-/* Doubles the number of buckets until n keys fit. */
-static int reserve_buckets(struct table *t, int64_t n, struct mu_err *err)
+/* Doubles the number of buckets until n keys fit. The number is exported; nothing is allocated. */
+static int grow_bucket_count(struct table *t, int64_t n, struct mu_err *err)
 {
 	int64_t buckets = t->n_buckets;
 
@@ -439,7 +439,7 @@ static int insert(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "the table %s is filled by its initializer only", t->base.name);
 	if (mu_tensor_is_set(&t->reserved[0])) /* TensorFlow also counts existing keys */
-		MU_RETURN_IF_ERROR(reserve_buckets(
+		MU_RETURN_IF_ERROR(grow_bucket_count(
 		    t, (int64_t)t->rows.count + count_keys(t, kernel_in(c, 1)), err));
 	return store_all(t, kernel_in(c, 1), kernel_in(c, 2), err);
 }
@@ -590,7 +590,7 @@ static int export_buckets(struct kernel_call *c, struct table *t, struct mu_err 
 {
 	struct mu_tensor *keys, *values;
 
-	MU_RETURN_IF_ERROR(reserve_buckets(t, (int64_t)t->rows.count, err));
+	MU_RETURN_IF_ERROR(grow_bucket_count(t, (int64_t)t->rows.count, err));
 	int64_t n = t->n_buckets, key_size = t->key_shape.count;
 	struct mu_shape ks = mu_shape_vec(n), vs = ks;
 	MU_RETURN_IF_ERROR(mu_shape_push(&ks, key_size, err));
