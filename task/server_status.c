@@ -163,6 +163,7 @@ static void status(struct task_server *s, struct mu_buf *b)
 	cJSON_AddNumberToObject(json, "uptimeSeconds",
 				(double)(mu_clock_ms() - s->started_ms) / 1000);
 	mu_json_print(b, json);
+	mu_utf8_replace_invalid(b->data); /* a client's names may have any bytes */
 	mu_buf_putc(b, '\n');
 	cJSON_Delete(json);
 }

@@ -169,9 +169,7 @@ static size_t utf8_length(const unsigned char *p)
 	return overlong || surrogate || too_large ? 0 : n;
 }
 
-/* Replaces invalid bytes by '?', because JSON is UTF-8, but names of a client's resources may have
- * any bytes. */
-static void replace_invalid_utf8(char *text)
+void mu_utf8_replace_invalid(char *text)
 {
 	for (size_t n; *text; text += n ? n : 1) {
 		n = utf8_length((const unsigned char *)text);
@@ -184,8 +182,6 @@ void mu_json_print(struct mu_buf *out, const cJSON *json)
 {
 	char *text = cJSON_PrintUnformatted(json);
 
-	if (text)
-		replace_invalid_utf8(text);
 	mu_buf_puts(out, text ? text : "null");
 	cJSON_free(text);
 }

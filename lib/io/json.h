@@ -30,5 +30,7 @@ struct cJSON *mu_json_from_doc(const struct mu_doc_node *n);
 void mu_json_print(struct mu_buf *out, const struct cJSON *json);    /* one line, appended */
 void mu_json_write(struct mu_buf *out, const struct mu_doc_node *n); /* one line */
 void mu_json_quote(struct mu_buf *out, struct mu_span text);         /* "…", escaped */
+/* Replaces each byte that is not part of a UTF-8 character by '?'. */
+void mu_utf8_replace_invalid(char *text);
 
 #endif

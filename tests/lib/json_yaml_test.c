@@ -442,24 +442,23 @@ static void documents__of_random_bytes__never_break_the_readers(void **state)
 	mutate_run(LLVMFuzzerTestOneInput, json, sizeof json - 1, 5000);
 }
 
-static void json__written_from_bytes_that_are_not_utf_8__has_question_marks(void **state)
+static void bytes__that_are_not_utf_8__become_question_marks(void **state)
 {
 	static const char *const cases[][2] = {
-	    {"a\xff"
-	     "b",
-	     "\"a?b\""},
-	    {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
-	    {"\xc3", "\"?\""},
-	    {"\xe2\x82", "\"??\""},
-	    {"\xc0\x80", "\"??\""},
-	    {"\xed\xa0\x80", "\"???\""},
+	    {"a\xff-b", "a?-b"},
+	    {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"},
+	    {"\xc3", "?"},
+	    {"\xe2\x82", "??"},
+	    {"\xc0\x80", "??"},
+	    {"\xed\xa0\x80", "???"},
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		MU_AUTO_BUF out = {0};
+		char text[16];
 
-		mu_json_quote(&out, mu_span_of(cases[i][0]));
-		assert_string_equal(out.data, cases[i][1]);
+		strcpy(text, cases[i][0]);
+		mu_utf8_replace_invalid(text);
+		assert_string_equal(text, cases[i][1]);
 	}
 }
 
@@ -485,7 +484,7 @@ int main(void)
 	    cmocka_unit_test(getters__with_the_wrong_kind__name_the_path),
 	    cmocka_unit_test(known_keys__with_a_typo__suggest_the_word),
 	    cmocka_unit_test(json__written__reads_back_the_same),
-	    cmocka_unit_test(json__written_from_bytes_that_are_not_utf_8__has_question_marks),
+	    cmocka_unit_test(bytes__that_are_not_utf_8__become_question_marks),
 	    cmocka_unit_test(documents__of_random_bytes__never_break_the_readers),
 	};
 
