@@ -25,6 +25,7 @@ enum {
 	POLL_MAX_MS = 1000,
 	DEFAULT_WAIT_SECONDS = 600,
 	DEFAULT_RECOVERIES = 20,
+	MAX_CANCELLATIONS = 3, /* in a row, which open a new session */
 	RECOVERY_WAIT_MS = 200,
 };
 
@@ -44,12 +45,17 @@ struct mu_monitored {
 	bool stop;
 };
 
-/* A server that shuts down cancels its steps. A second cancellation in a row is an error of the
- * program, such as a closed queue. */
+/* A server that shuts down cancels its steps. */
+static bool is_lost_session(int rc)
+{
+	return rc == -(int)MU_ABORTED || rc == -(int)MU_UNAVAILABLE || rc == -(int)MU_CANCELLED;
+}
+
+/* Further cancellations in a row are the program's: it uses a closed queue, for example. */
 static bool may_recover(const struct mu_monitored *m, int rc)
 {
-	return rc == -(int)MU_ABORTED || rc == -(int)MU_UNAVAILABLE ||
-	       (rc == -(int)MU_CANCELLED && m->recoveries == 0);
+	return is_lost_session(rc) &&
+	       (rc != -(int)MU_CANCELLED || m->recoveries < MAX_CANCELLATIONS);
 }
 
 static int is_ready(struct mu_monitored *m, bool *ready, struct mu_err *err)
@@ -193,7 +199,7 @@ static int prepare(struct mu_monitored *m, struct mu_err *err)
 	for (;;) {
 		close_session(m);
 		rc = try_prepare(m, deadline, &why);
-		if (!may_recover(m, rc) || stop_requested(m) || mu_clock() > deadline)
+		if (!is_lost_session(rc) || stop_requested(m) || mu_clock() > deadline)
 			break;
 		mu_warn("train", "not ready, retrying: %s", why.msg);
 		usleep(POLL_MAX_MS * 1000);
