@@ -22,7 +22,7 @@
 
 enum { SERVE_MS = 200, ASK_MS = 5000 };
 
-static int find_folder(char *out, size_t size, struct mu_err *err)
+static int open_folder(char *out, size_t size, struct mu_err *err)
 {
 	const char *base = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
@@ -53,7 +53,7 @@ int run_control_open(struct run_control *c, const char *job, struct mu_err *err)
 {
 	char folder[256], path[512];
 	struct sockaddr_un a;
-	int rc = find_folder(folder, sizeof(folder), err);
+	int rc = open_folder(folder, sizeof(folder), err);
 
 	c->fd = -1;
 	if (rc)
@@ -110,7 +110,7 @@ static bool read_line(int fd, char *line, size_t size)
 	return false;
 }
 
-static bool write_all(int fd, const char *text)
+static bool write_line(int fd, const char *text)
 {
 	size_t len = strlen(text);
 	ssize_t n = send(fd, text, len, MSG_NOSIGNAL);
@@ -135,7 +135,7 @@ void run_control_serve(struct run_control *c,
 
 		snprintf(reply, sizeof(reply), "%s %.400s\n", ok ? "ok" : "error",
 			 ok ? answer_text : err.msg);
-		write_all(fd, reply);
+		write_line(fd, reply);
 	}
 	close(fd);
 }
@@ -174,7 +174,7 @@ static int find_run(const char *job, int *out, struct mu_err *err)
 {
 	char folder[256], path[600];
 	struct dirent *e;
-	int rc = find_folder(folder, sizeof(folder), err), found = -1;
+	int rc = open_folder(folder, sizeof(folder), err), found = -1;
 	unsigned n = 0;
 	DIR *d;
 
@@ -222,7 +222,7 @@ int run_control_ask(const char *job, const char *request, char *answer_text, siz
 	if (rc)
 		return rc;
 	snprintf(line, sizeof(line), "%s\n", request);
-	is_answered = write_all(fd, line) && read_line(fd, reply, sizeof(reply));
+	is_answered = write_line(fd, line) && read_line(fd, reply, sizeof(reply));
 	close(fd);
 	if (!is_answered)
 		return mu_fail(err, MU_UNAVAILABLE, "job '%s' did not respond", job);

@@ -31,7 +31,8 @@ struct sync {
 	struct mu_out epoch;                /* a scalar on the same device */
 };
 
-/* Maximum number of workers. Each adds a queue that every update accesses. */
+/* Rounds the number of workers up to a length of the membership vector; 0: there are too many.
+ * Each place has a queue that every update accesses. */
 static unsigned capacity_for(unsigned workers)
 {
 	return workers <= 32 ? 32 : workers <= 256 ? 256 : workers <= 2048 ? 2048 : 0;

@@ -149,7 +149,7 @@ static int add_record(struct mu_bundle_writer *w, struct mu_span key, const char
 	return 0;
 }
 
-static int check_name(const char *name, struct mu_err *err)
+static int check_name_not_empty(const char *name, struct mu_err *err)
 {
 	return *name ? 0 : mu_fail(err, MU_INVALID_ARGUMENT, "a saved tensor needs a name");
 }
@@ -157,7 +157,7 @@ static int check_name(const char *name, struct mu_err *err)
 int mu_bundle_add(struct mu_bundle_writer *w, const char *name, const struct mu_tensor *t,
 		  struct mu_err *err)
 {
-	int rc = check_name(name, err);
+	int rc = check_name_not_empty(name, err);
 
 	return rc ? rc : add_record(w, mu_span_of(name), name, t, err);
 }
@@ -166,7 +166,7 @@ int mu_bundle_add_slice(struct mu_bundle_writer *w, const char *name, const stru
 			const struct mu_tensor *t, struct mu_err *err)
 {
 	MU_AUTO_BUF key = {0};
-	int rc = check_name(name, err);
+	int rc = check_name_not_empty(name, err);
 
 	if (rc)
 		return rc;

@@ -89,7 +89,7 @@ static void g_sparse_xent(struct grad_call *c)
 	}
 }
 
-/* The loss and its gradient are linear in the labels. */
+/* As g_sparse_xent, with a gradient of the labels: the loss and its gradient are linear in them. */
 static void g_xent(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;

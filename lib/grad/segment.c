@@ -2,8 +2,8 @@
 /* Gradients of segment reductions. */
 #include "lib/grad/op_grads.h"
 
-/* Returns for each row of data the row of its segment. A row without a segment, which has a
- * negative segment id, is zeros. */
+/* Returns for each row of data the row of its segment. A row with a negative segment id has
+ * no segment and is zeros. */
 static struct mu_out segment_rows(struct grad_call *c, struct mu_out per_segment)
 {
 	struct mu_builder *b = c->b;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Encodes a graph as a GraphDef. */
 #include "lib/base/pb.h"
 #include "lib/graph/library.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Shape rules of ops that rearrange, join and divide tensors. */
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Shape rules that many ops share: the shape of an input, of an attribute or of a value. */
 #include <string.h>
 
 #include "lib/graph/graph.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Shape rules of ops that select elements: gather, slice, tile, pad. */
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Shape rules of products, reductions, biases and losses. */
 #include <string.h>
 
 #include "lib/graph/graph.h"

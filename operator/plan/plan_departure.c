@@ -26,7 +26,7 @@ static bool is_synchronous(const struct planner *p, const struct task_spec *t)
 	return p->spec->program == PROGRAM_TRAIN && p->spec->train.sync && t->kind == TASK_WORKER;
 }
 
-/* A worker deregisters when it is terminated; a departure pod may be terminated before it has. */
+/* 143 counts for a worker only: a departure pod may be terminated before it has deregistered. */
 static bool has_deregistered(const struct observed_pod *pod)
 {
 	return plan_pod_has_ended(pod) &&
@@ -39,7 +39,7 @@ static void set_pending_departure(struct planner *p, struct index_status *e, int
 {
 	e->pending_departure_size = size;
 	e->departure_attempts = 0;
-	e->retry_at = 0; /* the old value is the delay of a worker */
+	e->retry_at = 0; /* it was the restart delay of the worker */
 	p->plan->urgent = true;
 }
 

@@ -18,7 +18,7 @@ static const struct task_index *newest_ps(const struct planner *p)
 	return newest;
 }
 
-/* True when this ps is not the first of its index: the chief starts after the first ones. */
+/* True when this ps replaces an earlier pod: the chief starts after the first ps pods. */
 static bool was_replaced(const struct planner *p, const struct task_index *ps)
 {
 	const struct observed_pod *chief = p->chief ? p->chief->pod : NULL;

@@ -13,6 +13,7 @@ void step_reply_error(struct rpc_call *call, bool in_body, const struct mu_err *
 		rpc_reply_error(call, err);
 		return;
 	}
+	/* RunStepResponse: metadata, status_code, status_error_message */
 	mu_pb_put_bytes(&body, 2, MU_SPAN(""));
 	mu_pb_put_int(&body, 3, err->code);
 	mu_pb_put_str(&body, 4, err->msg);

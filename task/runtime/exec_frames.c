@@ -10,7 +10,7 @@ struct frame_walk {
 	uint32_t cap_frames;
 };
 
-static int frame_declare(struct frame_walk *w, struct exec_node *p, struct mu_err *err)
+static int find_or_add_frame(struct frame_walk *w, struct exec_node *p, struct mu_err *err)
 {
 	struct executor *e = w->e;
 	const char *name;
@@ -47,7 +47,7 @@ static int find_output_frame(struct frame_walk *w, struct exec_node *p, uint32_t
 
 	*out = p->frame;
 	if (p->kind == NODE_ENTER) {
-		rc = frame_declare(w, p, err);
+		rc = find_or_add_frame(w, p, err);
 		*out = exec_node_extra(w->e, p)->child;
 	} else if (p->kind == NODE_EXIT || p->kind == NODE_NEXT) {
 		if (p->frame == ROOT_FRAME)
@@ -60,8 +60,7 @@ static int find_output_frame(struct frame_walk *w, struct exec_node *p, uint32_t
 	return rc;
 }
 
-/* Checks that the inputs of n come from its frame: those over back edges if is_back_edge is true,
- * else the others. */
+/* Checks that the inputs of n over back edges, or all other inputs, come from its frame. */
 static int check_frame(const struct frame_walk *w, const struct mu_node *n, bool is_back_edge,
 		       struct mu_err *err)
 {

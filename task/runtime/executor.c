@@ -100,7 +100,8 @@ static inline void node_complete(struct work *w, const struct exec_node *n, stru
 		frame_decrement_outstanding(w, it);
 }
 
-/* Replaces references to variables by their current values, except for ops that take references. */
+/* Replaces references to variables by their current values, except for inputs that take
+ * references. */
 static int dereference_inputs(const struct executor *e, const struct exec_node *n, struct value *in,
 			      struct mu_err *err)
 {

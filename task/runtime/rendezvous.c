@@ -338,8 +338,8 @@ void rendezvous_each_waiting(struct rendezvous *r, void (*fn)(void *arg, const c
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* A waiting receiver to complete after an abort.  A REMOTE record remains for the reply of its
- * task, which may free it once the lock is released. */
+/* A copy of a waiting receiver, to complete after an abort: the reply of a REMOTE record may free
+ * the record once the lock is released. */
 struct aborted_receive {
 	rendezvous_done done;
 	void *arg;

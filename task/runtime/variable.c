@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Variables, of references and of resource handles. */
 #include "task/device/device.h"
 #include "task/runtime/resources.h"
 

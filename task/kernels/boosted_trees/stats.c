@@ -97,7 +97,7 @@ static void add_example(const struct stats *s, int64_t example, double *sum)
 		sum[s->logits + k] += (double)s->hessians[example * s->hessian_size + k];
 }
 
-/* Values of -1 are missing and belong to an extra last bucket. */
+/* A bucket of -1 is a missing value, which is added to an extra last bucket. */
 static int aggregate_stats(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *feature = kernel_in(c, 3);

@@ -4,8 +4,8 @@
  *
  * `try` of a waiter runs with the lock held.  When it returns true, the waiter leaves its queue,
  * and its call is finished once the lock is released.  Only the head of a queue is tried, so calls
- * are served in the order of their arrival; calls that peek do not block others.  A waiter has two
- * owners until it ends, the queue and the step's cancellation; the last of them frees it.
+ * are served in the order of their arrival.  Of the calls that peek all are tried.  A waiter has
+ * two owners until it ends, the queue and the step's cancellation; the last of them frees it.
  */
 #ifndef MU_TASK_KERNELS_CONTROL_WAIT_QUEUE_H
 #define MU_TASK_KERNELS_CONTROL_WAIT_QUEUE_H
@@ -24,7 +24,7 @@ struct waiter {
 	struct wait_queue *waiters;
 	struct resource *owner; /* a reference to the resource that the wait queue is part of */
 	const char *what;       /* the operation in error messages, such as "Dequeue" */
-	/* Called with the lock.  Returns true when the call has ended, with err set if it failed.
+	/* Called with the lock.  Returns true when the wait has ended, with err set if it failed.
 	 * A call that has done a part of its work sets `made_progress`, so that the other queues
 	 * are tried again. */
 	bool (*try)(struct waiter *w);

@@ -4,8 +4,8 @@
  *
  * Only the thread of the iterator may use its dataset iterator.  SerializeIterator and
  * DeserializeIterator queue a request, which the thread executes between two elements while the op
- * waits.  A request has two owners: the op, and the queue or the thread.  The thread completes a
- * request that it has started, even if the op is cancelled.
+ * waits.  The op has one reference to a request.  The queue has the other one, until the thread
+ * takes it over.  The thread completes a request that it has started, even if the op is cancelled.
  *
  * A checkpoint stores the state as bytes: a version, the buffered elements, a flag for the end of
  * the dataset, and the dataset iterators, the outermost first.

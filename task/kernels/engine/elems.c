@@ -133,6 +133,7 @@ static int64_t view_simplify(struct view *to, const struct view *v)
 			d_[i_ * to_step] = s_[i_ * from_step];                                     \
 	} while (0)
 
+/* Copies n elements; offsets and steps are numbers of elements. */
 static void copy_strided(enum mu_dtype t, void *to, int64_t at_to, int64_t to_step,
 			 const void *from, int64_t at_from, int64_t from_step, int64_t n)
 {

@@ -28,7 +28,7 @@ int matrices_out(struct kernel_call *c, unsigned i, enum mu_dtype t, const struc
 
 /* The order of the elements of a copy.  Tensors are in row order. */
 enum order { BY_ROWS, BY_COLUMNS };
-/* Copies matrix k. */
+/* Copies matrix k to doubles, or to complex doubles if it is complex, in this order. */
 void matrices_get(const struct matrices *m, int64_t k, enum order order, void *to);
 /* As matrices_get(), but always as complex doubles. */
 void matrices_get_complex(const struct matrices *m, int64_t k, enum order order, void *to);

@@ -10,7 +10,8 @@
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/engine/loops/loops.h"
 
-static void scale(enum mu_dtype t, void *row, int64_t n, enum binary_op op, double factor)
+/* row = row op factor; op is BIN_Mul or BIN_Div. */
+static void scale_row(enum mu_dtype t, void *row, int64_t n, enum binary_op op, double factor)
 {
 	/* A real factor scales both parts of a complex number. */
 	enum mu_dtype real = mu_dtype_part(t);
@@ -66,7 +67,7 @@ static int reduce_segments(struct kernel_call *c, const struct segments *s, stru
 		else if (!is_started[id])
 			elems_zero(t, to, 0, s->row_size);
 		else if (divisor && divisor[id] != 1)
-			scale(t, to, s->row_size, BIN_Div, divisor[id]);
+			scale_row(t, to, s->row_size, BIN_Div, divisor[id]);
 	}
 	return 0;
 }
@@ -111,7 +112,7 @@ static int sparse_segment_grad(struct kernel_call *c, enum segment_divide how, s
 		int64_t id = mu_tensor_int(ids, i), to = segments_row_of(&s, i);
 		elems_copy(grad->dtype, scaled, 0, grad->data, id * row, row);
 		if (divisor && divisor[id] != 1)
-			scale(grad->dtype, scaled, row, BIN_Mul, 1 / divisor[id]);
+			scale_row(grad->dtype, scaled, row, BIN_Mul, 1 / divisor[id]);
 		loops->reduce[RED_SUM][grad->dtype].add(
 		    (char *)out->data + (size_t)(to * row) * size, scaled, row);
 	}

@@ -96,7 +96,8 @@ void draw_two_normals(struct philox *p, double out[2])
 	normal_doubles_group(p, out);
 }
 
-/* Draws until four numbers are within two standard deviations. */
+/* Fills a group, the four numbers of a Philox block: draws until four are within two standard
+ * deviations. */
 static void truncated_floats_group(struct philox *p, void *out)
 {
 	for (int n_accepted = 0; n_accepted < 4;) {
