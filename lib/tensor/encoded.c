@@ -14,7 +14,7 @@ static void encoded_free(struct mu_object *o)
 	free(e);
 }
 
-/* Of the formats that clients can write into a graph, only "int" supports ZerosLike. */
+/* "int" is the only format that clients can write into a graph and that supports ZerosLike. */
 static int encoded_zeros(const struct mu_object *o, struct mu_object **out, struct mu_err *err)
 {
 	const struct mu_encoded *e = MU_CONTAINER(o, const struct mu_encoded, object);

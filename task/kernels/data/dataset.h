@@ -74,7 +74,8 @@ struct dataset {
 	bool preserve_cardinality;
 	bool is_copied; /* is_copied of its kind or of an input dataset */
 	void *shared;
-	/* Of a copy: owns all members except `in` and, if kind->is_copied is set, `shared`. */
+	/* Set in a copy. The original owns all members but `in` and, if kind->is_copied is set,
+	 * `shared`. */
 	struct dataset *original;
 };
 extern const struct mu_object_type dataset_type;
