@@ -192,3 +192,46 @@ int mu_write_unsynced(const char *path, const void *data, size_t len, struct mu_
 		return mu_fail_errno(err, errno, "%s", path);
 	return 0;
 }
+
+bool mu_ends_with(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), m = strlen(suffix);
+
+	return n >= m && strcmp(s + n - m, suffix) == 0;
+}
+
+struct mu_span mu_span_of(const char *s)
+{
+	return (struct mu_span){s, s ? strlen(s) : 0};
+}
+
+struct mu_span mu_buf_span(const struct mu_buf *b)
+{
+	return (struct mu_span){b->data, b->len};
+}
+
+bool mu_span_eq(struct mu_span a, struct mu_span b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+int mu_span_compare(struct mu_span a, struct mu_span b)
+{
+	size_t n = a.len < b.len ? a.len : b.len;
+	int order = n ? memcmp(a.data, b.data, n) : 0;
+
+	return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+bool mu_span_is(struct mu_span a, const char *s)
+{
+	return mu_span_eq(a, mu_span_of(s));
+}
+
+int mu_word_index(const char *text, const char *const *words)
+{
+	for (int i = 0; text && words[i]; i++)
+		if (strcmp(text, words[i]) == 0)
+			return i;
+	return -1;
+}

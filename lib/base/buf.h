@@ -22,12 +22,7 @@ struct mu_span {
 	size_t len;
 };
 
-static inline bool mu_ends_with(const char *s, const char *suffix)
-{
-	size_t n = strlen(s), m = strlen(suffix);
-
-	return n >= m && strcmp(s + n - m, suffix) == 0;
-}
+bool mu_ends_with(const char *s, const char *suffix);
 
 #define MU_SPAN(literal) ((struct mu_span){(literal), sizeof(literal) - 1})
 
@@ -51,42 +46,14 @@ int mu_write_file(const char *path, const void *data, size_t len, struct mu_err 
 /* Writes the file in place, without waiting for the disk. */
 int mu_write_unsynced(const char *path, const void *data, size_t len, struct mu_err *err);
 
-static inline struct mu_span mu_span_of(const char *s)
-{
-	return (struct mu_span){s, s ? strlen(s) : 0};
-}
-static inline struct mu_span mu_buf_span(const struct mu_buf *b)
-{
-	return (struct mu_span){b->data, b->len};
-}
-static inline bool mu_span_eq(struct mu_span a, struct mu_span b)
-{
-	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
-}
+struct mu_span mu_span_of(const char *s);
+struct mu_span mu_buf_span(const struct mu_buf *b);
+bool mu_span_eq(struct mu_span a, struct mu_span b);
 /* Orders byte strings as memcmp does; a prefix of the other comes first. */
-static inline int mu_span_compare(struct mu_span a, struct mu_span b)
-{
-	size_t n = a.len < b.len ? a.len : b.len;
-	int order = n ? memcmp(a.data, b.data, n) : 0;
-
-	return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-static inline bool mu_span_is(struct mu_span a, const char *s)
-{
-	return mu_span_eq(a, mu_span_of(s));
-}
+int mu_span_compare(struct mu_span a, struct mu_span b);
+bool mu_span_is(struct mu_span a, const char *s);
 /* Returns the index of text in a NULL-terminated list; -1 if it is NULL or not in the list. */
-static inline int mu_word_index(const char *text, const char *const *words)
-{
-	for (int i = 0; text && words[i]; i++)
-		if (strcmp(text, words[i]) == 0)
-			return i;
-	return -1;
-}
-static inline void mu_buf_fini_auto(struct mu_buf *b)
-{
-	mu_buf_fini(b);
-}
-#define MU_AUTO_BUF __attribute__((cleanup(mu_buf_fini_auto))) struct mu_buf
+int mu_word_index(const char *text, const char *const *words);
+#define MU_AUTO_BUF __attribute__((cleanup(mu_buf_fini))) struct mu_buf
 
 #endif

@@ -64,6 +64,11 @@ bool mu_pb_packed_next(struct mu_pb *m, enum mu_pb_type wire, uint64_t *out)
 	return true;
 }
 
+struct mu_pb mu_pb_of(struct mu_span s)
+{
+	return (struct mu_pb){s.data, s.data + s.len, false};
+}
+
 bool mu_pb_next(struct mu_pb *m, struct mu_pb_field *f)
 {
 	uint64_t tag;

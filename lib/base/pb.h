@@ -39,10 +39,7 @@ struct mu_pb_field {
 	struct mu_span bytes; /* MU_PB_BYTES, else empty with data "" */
 };
 
-static inline struct mu_pb mu_pb_of(struct mu_span s)
-{
-	return (struct mu_pb){s.data, s.data + s.len, false};
-}
+struct mu_pb mu_pb_of(struct mu_span s);
 bool mu_pb_next(struct mu_pb *m, struct mu_pb_field *f);
 /* Counts the length-delimited fields of this number. */
 unsigned mu_pb_count(struct mu_span message, uint32_t number);

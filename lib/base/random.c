@@ -4,6 +4,13 @@
 #include <sys/random.h>
 #include <time.h>
 
+uint64_t mu_mix_bits(uint64_t z)
+{
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
 /* splitmix64 with one state per thread, seeded by the kernel, to avoid a system call per step. */
 uint64_t mu_random_u64(void)
 {

@@ -65,10 +65,6 @@ void mu_cluster_write_def(const struct mu_cluster *c, struct mu_buf *out);
 /* Accepts "host:port" (port 1..65535), "[v6]:port" or "unix:/path". */
 int mu_address_check(const char *address, struct mu_err *err);
 
-static inline void mu_cluster_fini_auto(struct mu_cluster *c)
-{
-	mu_cluster_fini(c);
-}
-#define MU_AUTO_CLUSTER __attribute__((cleanup(mu_cluster_fini_auto))) struct mu_cluster
+#define MU_AUTO_CLUSTER __attribute__((cleanup(mu_cluster_fini))) struct mu_cluster
 
 #endif

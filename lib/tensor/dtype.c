@@ -68,3 +68,28 @@ enum mu_dtype mu_dtype_from_name(const char *name)
 			return (enum mu_dtype)t;
 	return MU_DT_INVALID;
 }
+
+bool mu_dtype_is_ref(enum mu_dtype t)
+{
+	return (int)t > MU_DT_REF;
+}
+
+enum mu_dtype mu_dtype_part(enum mu_dtype t)
+{
+	return t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : t;
+}
+
+bool mu_dtype_is_complex(enum mu_dtype t)
+{
+	return mu_dtype_part(t) != t;
+}
+
+bool mu_dtype_is_16_bit_float(enum mu_dtype t)
+{
+	return t == MU_HALF || t == MU_BFLOAT16;
+}
+
+enum mu_dtype mu_dtype_base(enum mu_dtype t)
+{
+	return (int)t > MU_DT_REF ? (enum mu_dtype)((int)t - MU_DT_REF) : t;
+}

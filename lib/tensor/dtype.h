@@ -39,26 +39,11 @@ size_t mu_dtype_size(enum mu_dtype t);      /* bytes per element; 0 for string, 
 const char *mu_dtype_name(enum mu_dtype t); /* TensorFlow's names: "float", "int32", … */
 enum mu_dtype mu_dtype_from_name(const char *name); /* MU_DT_INVALID: unknown */
 bool mu_dtype_valid(long number);                   /* a base type or its reference type */
-static inline bool mu_dtype_is_ref(enum mu_dtype t)
-{
-	return (int)t > MU_DT_REF;
-}
+bool mu_dtype_is_ref(enum mu_dtype t);
 /* Returns the type of the real and imaginary part; t itself if it is not complex. */
-static inline enum mu_dtype mu_dtype_part(enum mu_dtype t)
-{
-	return t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : t;
-}
-static inline bool mu_dtype_is_complex(enum mu_dtype t)
-{
-	return mu_dtype_part(t) != t;
-}
-static inline bool mu_dtype_is_16_bit_float(enum mu_dtype t)
-{
-	return t == MU_HALF || t == MU_BFLOAT16;
-}
-static inline enum mu_dtype mu_dtype_base(enum mu_dtype t)
-{
-	return (int)t > MU_DT_REF ? (enum mu_dtype)((int)t - MU_DT_REF) : t;
-}
+enum mu_dtype mu_dtype_part(enum mu_dtype t);
+bool mu_dtype_is_complex(enum mu_dtype t);
+bool mu_dtype_is_16_bit_float(enum mu_dtype t);
+enum mu_dtype mu_dtype_base(enum mu_dtype t);
 
 #endif

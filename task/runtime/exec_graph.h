@@ -212,17 +212,7 @@ static inline const struct exec_node_extra *exec_node_extra(const struct executo
 
 /* iteration.c */
 enum { CACHE_LINE = 64 }; /* bytes */
-static inline void value_clear(struct value *v)
-{
-	if (v->tensor.buf)
-		mu_tensor_unref(&v->tensor);
-	v->tensor.dtype = MU_DT_INVALID;
-	if (v->ref) {
-		resource_unref(&v->ref->base);
-		v->ref = NULL;
-	}
-	v->dead = v->is_constant = false;
-}
+void value_clear(struct value *v);
 struct iteration *iteration_new(const struct exec_frame *f);
 void iteration_free(const struct exec_frame *f, struct iteration *it); /* clears the slots */
 /* A root block with the bound constants.  It comes from the cache if the cache has one. */
@@ -249,10 +239,7 @@ void frame_position(const struct iteration *it, unsigned long long *frame,
 uint64_t frame_id(uint64_t outer, uint64_t iteration_number, const char *name);
 
 /* step.c */
-static inline bool step_has_failed(const struct step *s)
-{
-	return atomic_load_explicit(&s->flags, memory_order_relaxed) & STEP_FAILED;
-}
+bool step_has_failed(const struct step *s);
 void step_fail(struct step *s, const struct mu_node *n, const struct mu_err *err);
 void step_release(struct step *s); /* decrements `outstanding`; the last one ends the step */
 static inline struct call *call_of(struct kernel_call *k)

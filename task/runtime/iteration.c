@@ -8,6 +8,18 @@
 /* Limits of cached root blocks: their number, and their bytes if there are several. */
 enum { MAX_SPARE = 8, SPARE_BYTES = 8 << 20 };
 
+void value_clear(struct value *v)
+{
+	if (v->tensor.buf)
+		mu_tensor_unref(&v->tensor);
+	v->tensor.dtype = MU_DT_INVALID;
+	if (v->ref) {
+		resource_unref(&v->ref->base);
+		v->ref = NULL;
+	}
+	v->dead = v->is_constant = false;
+}
+
 struct iteration *iteration_new(const struct exec_frame *f)
 {
 	size_t size = (f->size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);

@@ -8,6 +8,11 @@
 
 #include "task/runtime/exec_graph.h"
 
+bool step_has_failed(const struct step *s)
+{
+	return atomic_load_explicit(&s->flags, memory_order_relaxed) & STEP_FAILED;
+}
+
 void step_release(struct step *s)
 {
 	if (atomic_fetch_sub_explicit(&s->outstanding, 1, memory_order_acq_rel) != 1)
