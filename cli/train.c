@@ -308,7 +308,6 @@ static int run_training(struct trainer_task *t, struct mu_err *err)
 /* *unsupported is set to true when the machine does not support the kernels. */
 static int start_server(struct trainer_task *t, bool *unsupported, struct mu_err *err)
 {
-	const char *address = mu_cluster_address(&t->cluster, t->self.job, t->self.index, err);
 	char bind[TASK_SERVER_BIND];
 	struct task_server_options o = {.cluster = &t->cluster,
 					.job = t->self.job,
@@ -316,11 +315,8 @@ static int start_server(struct trainer_task *t, bool *unsupported, struct mu_err
 					.http_port = -1,
 					.finish = on_finish,
 					.unsupported = unsupported};
-	int rc;
+	int rc = task_options_from_env(&o, bind, err);
 
-	if (!address)
-		return -(int)MU_NOT_FOUND;
-	rc = task_options_from_env(&o, address, bind, err);
 	return rc ? rc : task_server_start(&o, &t->server, err);
 }
 

@@ -206,7 +206,6 @@ static int cluster_from_env(struct arguments *a, struct mu_err *err)
 /* Returns 1 if the program must exit at once, as after --help. */
 static int parse_arguments(struct arguments *a, int argc, char **argv, struct mu_err *err)
 {
-	const char *address;
 	int rc = 0;
 
 	a->o.http_port = -1;
@@ -231,12 +230,6 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct mu
 			       "no cluster: give --cluster or TF_CONFIG (--help says how)");
 	if (!a->self.job[0])
 		return mu_fail(err, MU_INVALID_ARGUMENT, "no task: give --job and --index");
-	address = mu_cluster_address(&a->cluster, a->self.job, a->self.index, err);
-	if (!address)
-		return -MU_INVALID_ARGUMENT;
-	rc = task_options_from_env(&a->o, address, a->bind, err);
-	if (rc)
-		return rc;
 	a->o.cluster = &a->cluster;
 	a->o.job = a->self.job;
 	a->o.index = a->self.index;
@@ -244,7 +237,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct mu
 	a->o.connect_timeout_ms = a->connect_timeout_s * 1000L;
 	a->o.session_idle_ms = a->session_idle_s * (int64_t)1000;
 	a->o.session_config = mu_buf_span(&a->session_config);
-	return 0;
+	return task_options_from_env(&a->o, a->bind, err);
 }
 
 static int write_addresses(const char *path, const struct task_server *s, struct mu_err *err)

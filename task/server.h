@@ -43,11 +43,11 @@ struct task_server_options {
 
 enum { TASK_SERVER_BIND = 32 };
 /* Sets the options that the caller left unset from the environment: MUSTER_EPOCH, MUSTER_PORT,
- * MUSTER_STREAM_PORT, MUSTER_HTTP_PORT, MUSTER_TLS, MUSTER_KERNELS, MUSTER_TOKEN_SHA256.
- * `address` is the task's address in the cluster.  If it has a host name and MUSTER_PORT is set,
- * o->bind is all interfaces at that port, and points to `bind`. */
-int task_options_from_env(struct task_server_options *o, const char *address,
-			  char bind[TASK_SERVER_BIND], struct mu_err *err);
+ * MUSTER_STREAM_PORT, MUSTER_HTTP_PORT, MUSTER_TLS, MUSTER_KERNELS, MUSTER_TOKEN_SHA256.  The
+ * caller has set the cluster and the task.  If the task's address has a host name and MUSTER_PORT
+ * is set, o->bind is all interfaces at that port, and points to `bind`. */
+int task_options_from_env(struct task_server_options *o, char bind[TASK_SERVER_BIND],
+			  struct mu_err *err);
 
 struct task_server;
 int task_server_start(const struct task_server_options *o, struct task_server **out,

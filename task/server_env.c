@@ -38,11 +38,14 @@ static bool is_host_name(const char *address)
 	       strncmp(address, "localhost:", 10) != 0 && strncmp(address, "unix:", 5) != 0;
 }
 
-int task_options_from_env(struct task_server_options *o, const char *address,
-			  char bind[TASK_SERVER_BIND], struct mu_err *err)
+int task_options_from_env(struct task_server_options *o, char bind[TASK_SERVER_BIND],
+			  struct mu_err *err)
 {
+	const char *address = mu_cluster_address(o->cluster, o->job, o->index, err);
 	int epoch = 0, port = -1, stream_port = 0, http_port = -1, rc;
 
+	if (!address)
+		return -(int)MU_NOT_FOUND;
 	if ((rc = env_read_number("MUSTER_EPOCH", INT32_MAX, &epoch, err)) ||
 	    (rc = env_read_number("MUSTER_PORT", UINT16_MAX, &port, err)) ||
 	    (rc = env_read_number("MUSTER_STREAM_PORT", UINT16_MAX, &stream_port, err)) ||

@@ -38,14 +38,6 @@ static double default_if_zero(double v, double default_value)
 	return v != 0 ? v : default_value;
 }
 
-static struct mu_out constant_like(struct mu_builder *b, const struct mu_var *v, double x)
-{
-	struct mu_out c =
-	    v->dtype == MU_DOUBLE ? mu_const_double(b, x) : mu_const_float(b, (float)x);
-
-	return mu_out_dtype(b, c) == v->dtype ? c : mu_cast(b, c, v->dtype);
-}
-
 static struct mu_var *slot_variable(struct mu_builder *b, const struct mu_var *v, const char *name,
 				    double initial)
 {
@@ -101,9 +93,9 @@ static struct mu_out apply_adam(struct mu_builder *b, const struct mu_optimizer 
 	return mu_op(b, "ApplyAdam",
 		     MU_IN(v->ref, m->ref, w->ref, read_as(b, adam->beta1_power, v->dtype),
 			   read_as(b, adam->beta2_power, v->dtype), rate,
-			   constant_like(b, v, default_if_zero(o->beta1, 0.9)),
-			   constant_like(b, v, default_if_zero(o->beta2, 0.999)),
-			   constant_like(b, v, default_if_zero(o->eps, 1e-8)), g));
+			   builder_number(b, v->dtype, default_if_zero(o->beta1, 0.9)),
+			   builder_number(b, v->dtype, default_if_zero(o->beta2, 0.999)),
+			   builder_number(b, v->dtype, default_if_zero(o->eps, 1e-8)), g));
 }
 
 /* Optimizers with two slots for each variable and no shared state. */
@@ -121,17 +113,20 @@ static struct mu_out apply_two_slots(struct mu_builder *b, const struct mu_optim
 	if (o->kind == MU_RMSPROP)
 		return UPDATE(b, g, "ApplyRMSProp",
 			      MU_IN(v->ref, s->ref, w->ref, rate,
-				    constant_like(b, v, default_if_zero(o->rho, 0.9)),
-				    constant_like(b, v, o->momentum),
-				    constant_like(b, v, default_if_zero(o->eps, 1e-10)), g->grad));
+				    builder_number(b, v->dtype, default_if_zero(o->rho, 0.9)),
+				    builder_number(b, v->dtype, o->momentum),
+				    builder_number(b, v->dtype, default_if_zero(o->eps, 1e-10)),
+				    g->grad));
 	if (o->kind == MU_ADADELTA)
 		return UPDATE(b, g, "ApplyAdadelta",
 			      MU_IN(v->ref, s->ref, w->ref, rate,
-				    constant_like(b, v, default_if_zero(o->rho, 0.95)),
-				    constant_like(b, v, default_if_zero(o->eps, 1e-8)), g->grad));
+				    builder_number(b, v->dtype, default_if_zero(o->rho, 0.95)),
+				    builder_number(b, v->dtype, default_if_zero(o->eps, 1e-8)),
+				    g->grad));
 	return UPDATE(b, g, "ApplyFtrl",
-		      MU_IN(v->ref, s->ref, w->ref, g->grad, rate, constant_like(b, v, o->l1),
-			    constant_like(b, v, 0), constant_like(b, v, -0.5)));
+		      MU_IN(v->ref, s->ref, w->ref, g->grad, rate,
+			    builder_number(b, v->dtype, o->l1), builder_number(b, v->dtype, 0),
+			    builder_number(b, v->dtype, -0.5)));
 }
 
 static struct mu_out apply_sgd(struct mu_builder *b, const struct optim_grad *g, struct mu_out rate)
@@ -146,7 +141,7 @@ static struct mu_out apply_update(struct mu_builder *b, const struct mu_optimize
 				  const struct adam *adam)
 {
 	struct mu_var *v = g->var;
-	struct mu_out rate = !scheduled.node        ? constant_like(b, v, o->rate)
+	struct mu_out rate = !scheduled.node        ? builder_number(b, v->dtype, o->rate)
 			     : v->dtype == MU_FLOAT ? scheduled
 						    : mu_cast(b, scheduled, v->dtype);
 	struct mu_var *s;
@@ -160,7 +155,7 @@ static struct mu_out apply_update(struct mu_builder *b, const struct mu_optimize
 			return MU_NO_OUT;
 		return UPDATE(b, g, "ApplyMomentum",
 			      MU_IN(v->ref, s->ref, rate, g->grad,
-				    constant_like(b, v, default_if_zero(o->momentum, 0.9))),
+				    builder_number(b, v->dtype, default_if_zero(o->momentum, 0.9))),
 			      MU_ATTRS(MU_A_BOOL("use_nesterov", o->nesterov)));
 	case MU_ADAGRAD:
 		s = slot_variable(b, v, slot_names[MU_ADAGRAD][0],
@@ -203,7 +198,8 @@ static void advance_adam(struct mu_builder *b, const struct mu_optimizer *o, con
 			continue;
 		mu_push_device(b, power[i]->ref.node->device);
 		out[i] = mu_assign(
-		    b, power[i], mu_mul(b, mu_read(power[i]), constant_like(b, power[i], beta[i])));
+		    b, power[i],
+		    mu_mul(b, mu_read(power[i]), builder_number(b, power[i]->dtype, beta[i])));
 		mu_pop_device(b);
 	}
 	mu_pop_control(b);

@@ -29,13 +29,9 @@ int mu_server_start(struct mu_server **out, const struct mu_cluster *c, const ch
 		    struct mu_err *err)
 {
 	struct task_server_options o = {.cluster = c, .job = job, .index = index, .http_port = -1};
-	const char *address = mu_cluster_address(c, job, index, err);
 	char bind[TASK_SERVER_BIND];
-	int rc;
+	int rc = task_options_from_env(&o, bind, err);
 
-	if (!address)
-		return -(int)MU_NOT_FOUND;
-	rc = task_options_from_env(&o, address, bind, err);
 	return rc ? rc : server_start(out, &o, err);
 }
 

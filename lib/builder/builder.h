@@ -56,6 +56,8 @@ int builder_check_node(const struct mu_builder *b, const struct mu_node *n, stru
 const struct mu_tensor *builder_value(const struct mu_builder *b, struct mu_out o);
 /* Has no effect if o is MU_NO_OUT. */
 void builder_set_shape(struct mu_builder *b, struct mu_out o, const struct mu_pshape *shape);
+/* A scalar constant, or a cast of one, of any numeric type. */
+struct mu_out builder_number(struct mu_builder *b, enum mu_dtype type, double v);
 /* Merges two device names field by field; inner fields win. The result is in the graph's arena. */
 const char *builder_merge_device(struct mu_builder *b, const char *outer, const char *inner);
 /* Adds the control inputs of all open scopes to n. */

@@ -179,6 +179,15 @@ struct mu_out mu_cast(struct mu_builder *b, struct mu_out x, enum mu_dtype to)
 	return mu_op(b, "Cast", MU_IN(x), MU_ATTRS(MU_A_TYPE("DstT", to)));
 }
 
+struct mu_out builder_number(struct mu_builder *b, enum mu_dtype type, double v)
+{
+	if (type == MU_INT32 || type == MU_INT64)
+		return mu_const_int(b, type, (int64_t)v);
+	if (type == MU_FLOAT)
+		return mu_const_float(b, (float)v);
+	return type == MU_DOUBLE ? mu_const_double(b, v) : mu_cast(b, mu_const_double(b, v), type);
+}
+
 struct mu_out mu_argmax(struct mu_builder *b, struct mu_out x, int dim)
 {
 	return mu_op(b, "ArgMax", MU_IN(x, mu_const_int(b, MU_INT32, dim)));

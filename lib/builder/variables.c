@@ -17,12 +17,7 @@ static struct mu_out initial_value(struct mu_builder *b, const struct mu_var *v,
 		dims[i] = (int32_t)v->shape.dim[i];
 	shape = mu_const_ints(b, dims, (unsigned)v->shape.rank);
 	if (init.kind == MU_INIT_VALUE) {
-		value = v->dtype == MU_INT32 || v->dtype == MU_INT64
-			    ? mu_const_int(b, v->dtype, (int64_t)init.value)
-			: v->dtype == MU_DOUBLE ? mu_const_double(b, init.value)
-						: mu_const_float(b, (float)init.value);
-		if (mu_out_dtype(b, value) != v->dtype)
-			value = mu_cast(b, value, v->dtype);
+		value = builder_number(b, v->dtype, init.value);
 		return v->shape.rank ? mu_op(b, "Fill", MU_IN(shape, value)) : value;
 	}
 	random = mu_op(b, init.kind == MU_INIT_NORMAL ? "TruncatedNormal" : "RandomUniform",

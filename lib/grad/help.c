@@ -12,11 +12,7 @@ bool grad_is_trainable(enum mu_dtype t)
 
 struct mu_out grad_number(struct mu_builder *b, struct mu_out like, double v)
 {
-	enum mu_dtype t = mu_dtype_base(mu_out_dtype(b, like));
-
-	if (t == MU_FLOAT)
-		return mu_const_float(b, (float)v);
-	return t == MU_DOUBLE ? mu_const_double(b, v) : mu_cast(b, mu_const_double(b, v), t);
+	return builder_number(b, mu_dtype_base(mu_out_dtype(b, like)), v);
 }
 
 struct mu_out grad_scale(struct mu_builder *b, struct mu_out x, double factor)
