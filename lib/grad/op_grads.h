@@ -46,8 +46,7 @@ extern const struct op_grad grads_of_math[], grads_of_grads[], grads_of_reductio
     grads_of_matmul[], grads_of_arrays[], grads_of_slices[], grads_of_spaces[], grads_of_nn[],
     grads_of_indices[], grads_of_segments[], grads_of_diagonals[], grads_of_tensor_arrays[],
     grads_of_sparse[], grads_of_functions[], grads_of_lists[], grads_of_complex[],
-    grads_of_fourier[], grads_of_matrices[], grads_of_linear[], grads_of_special[],
-    grads_composed[];
+    grads_of_fourier[], grads_of_linalg[], grads_of_special[], grads_composed[];
 /* For a call whose op is the name of a function in the graph's library. */
 extern const struct op_grad grad_of_named_call;
 

@@ -1,8 +1,129 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of QR decompositions, triangular and banded solvers, and Einsum, for batches of
- * matrices. */
+/* Gradients of decompositions, determinants and solvers of (batches of) matrices. */
 #include "lib/grad/op_grads.h"
-#include "lib/ops/equation.h"
+
+static struct mu_out diagonal_matrix(struct mu_builder *b, struct mu_out x)
+{
+	return mu_op(b, "MatrixDiag", MU_IN(x));
+}
+
+/* Returns the lower triangle, with half the diagonal. */
+static struct mu_out half_lower(struct mu_builder *b, struct mu_out x)
+{
+	struct mu_out half = grad_scale(b, mu_op(b, "MatrixDiagPart", MU_IN(x)), 0.5);
+	struct mu_out low = mu_op(b, "MatrixBandPart", MU_IN(x, grad_int(b, -1), grad_int(b, 0)));
+
+	return mu_op(b, "MatrixSetDiag", MU_IN(low, half));
+}
+
+/* Reshapes x, which has one number for each matrix, so that it broadcasts over the matrices. */
+static struct mu_out broadcast_to_matrix(struct mu_builder *b, struct mu_out x)
+{
+	struct mu_out last = grad_int(b, -1);
+
+	return mu_op(b, "ExpandDims", MU_IN(mu_op(b, "ExpandDims", MU_IN(x, last)), last));
+}
+
+static struct mu_out inverse(struct mu_builder *b, struct mu_out x, bool adjoint)
+{
+	return mu_op(b, "MatrixInverse", MU_IN(x), MU_ATTRS(MU_A_BOOL("adjoint", adjoint)));
+}
+
+/* y = l with a = l lᵀ. The gradient is half of s plus its transpose, s = l⁻ᵀ p l⁻¹. */
+static void g_cholesky(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out l = grad_out(c, 0), diagonal = mu_op(b, "MatrixDiagPart", MU_IN(l));
+	struct mu_out one = diagonal_matrix(b, mu_op(b, "OnesLike", MU_IN(diagonal)));
+	struct mu_out inverse_l = mu_op(b, "MatrixTriangularSolve", MU_IN(l, one));
+	struct mu_out p = half_lower(b, grad_matrix_product(b, l, true, c->gy[0], false));
+	struct mu_out s = grad_matrix_product(
+	    b, inverse_l, true, grad_matrix_product(b, p, false, inverse_l, false), false);
+	struct mu_out transposed_s = grad_matrix_product(
+	    b, inverse_l, true, grad_matrix_product(b, p, true, inverse_l, false), false);
+
+	c->gx[0] = grad_scale(b, mu_add(b, s, transposed_s), 0.5);
+}
+
+static void g_inverse(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out y = grad_out(c, 0), g = c->gy[0], product;
+
+	if (grad_attr_bool(c, "adjoint"))
+		product = grad_matrix_product(b, y, false,
+					      grad_matrix_product(b, g, true, y, false), false);
+	else
+		product = grad_matrix_product(b, y, true, grad_matrix_product(b, g, false, y, true),
+					      false);
+	c->gx[0] = mu_neg(b, product);
+}
+
+static void g_determinant(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out scale = broadcast_to_matrix(b, mu_mul(b, c->gy[0], grad_out(c, 0)));
+
+	c->gx[0] = mu_mul(b, scale, inverse(b, grad_in(c, 0), true));
+}
+
+/* The sign has no gradient. */
+static void g_log_determinant(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+
+	if (c->gy[1].node)
+		c->gx[0] =
+		    mu_mul(b, broadcast_to_matrix(b, c->gy[1]), inverse(b, grad_in(c, 0), true));
+}
+
+static void g_solve(struct grad_call *c)
+{
+	bool adjoint = grad_attr_bool(c, "adjoint");
+	struct mu_builder *b = c->b;
+	struct mu_out x = grad_out(c, 0), da;
+
+	c->gx[1] = mu_op(b, "MatrixSolve", MU_IN(grad_in(c, 0), c->gy[0]),
+			 MU_ATTRS(MU_A_BOOL("adjoint", !adjoint)));
+	da = adjoint ? grad_matrix_product(b, x, false, c->gx[1], true)
+		     : grad_matrix_product(b, c->gx[1], false, x, true);
+	c->gx[0] = mu_neg(b, da);
+}
+
+/* 1 / (e[j] - e[i]); 0 if they are equal */
+static struct mu_out inverse_differences(struct mu_builder *b, struct mu_out e)
+{
+	struct mu_out rows = mu_op(b, "ExpandDims", MU_IN(e, grad_int(b, -2)));
+	struct mu_out columns = mu_op(b, "ExpandDims", MU_IN(e, grad_int(b, -1)));
+
+	return grad_div_no_nan(b, grad_number(b, e, 1), mu_sub(b, rows, columns));
+}
+
+/* The op reads only the lower triangle, which therefore has the gradients of both triangles. */
+static void g_self_adjoint(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out e = grad_out(c, 0), v = grad_out(c, 1), middle = MU_NO_OUT, vectors;
+
+	if (!grad_attr_bool(c, "compute_v"))
+		v = mu_port(mu_op(b, "SelfAdjointEigV2", MU_IN(grad_in(c, 0)),
+				  MU_ATTRS(MU_A_BOOL("compute_v", true))),
+			    1);
+	if (c->gy[0].node)
+		middle = diagonal_matrix(b, c->gy[0]);
+	if (c->gy[1].node) {
+		vectors = mu_mul(b, inverse_differences(b, e),
+				 grad_matrix_product(b, v, true, c->gy[1], false));
+		middle = middle.node ? mu_add(b, middle, vectors) : vectors;
+	}
+	if (!middle.node)
+		return;
+	vectors = mu_add(
+	    b,
+	    grad_matrix_product(b, v, false, grad_matrix_product(b, middle, false, v, true), false),
+	    grad_matrix_product(b, v, false, grad_matrix_product(b, middle, true, v, true), false));
+	c->gx[0] = half_lower(b, vectors);
+}
 
 /* Returns the lower or upper triangle, with the diagonal. */
 static struct mu_out triangle(struct mu_builder *b, struct mu_out x, bool lower)
@@ -11,8 +132,8 @@ static struct mu_out triangle(struct mu_builder *b, struct mu_out x, bool lower)
 		     MU_IN(x, grad_int(b, lower ? -1 : 0), grad_int(b, lower ? 0 : -1)));
 }
 
-static struct mu_out solve(struct mu_builder *b, struct mu_out a, struct mu_out x, bool lower,
-			   bool adjoint)
+static struct mu_out solve_triangle(struct mu_builder *b, struct mu_out a, struct mu_out x,
+				    bool lower, bool adjoint)
 {
 	return mu_op(b, "MatrixTriangularSolve", MU_IN(a, x),
 		     MU_ATTRS(MU_A_BOOL("lower", lower), MU_A_BOOL("adjoint", adjoint)));
@@ -25,7 +146,7 @@ static void g_triangular_solve(struct grad_call *c)
 	struct mu_builder *b = c->b;
 	struct mu_out a = grad_in(c, 0), x = grad_out(c, 0), gx, da;
 
-	gx = solve(b, a, c->gy[0], lower, !adjoint);
+	gx = solve_triangle(b, a, c->gy[0], lower, !adjoint);
 	da = adjoint ? grad_matrix_product(b, x, false, gx, true)
 		     : grad_matrix_product(b, gx, false, x, true);
 	c->gx[0] = grad_sum_to(b, triangle(b, mu_neg(b, da), lower), a);
@@ -85,7 +206,7 @@ struct qr {
 /* Solves x rᵀ = y for x. */
 static struct mu_out solve_transposed_r(const struct qr *w, struct mu_out y, struct mu_out r)
 {
-	return transposed(w->b, solve(w->b, r, transposed(w->b, y, w->rank), false, false),
+	return transposed(w->b, solve_triangle(w->b, r, transposed(w->b, y, w->rank), false, false),
 			  w->rank);
 }
 
@@ -153,100 +274,15 @@ static void g_qr(struct grad_call *c)
 		c->gx[0] = qr_tall(&w, grad_out(c, 0), grad_out(c, 1), c->gy[0], c->gy[1]);
 }
 
-/* ---- Einsum: the gradient of an input is an Einsum with another equation ---- */
-
-static void write_term(struct mu_buf *b, const struct mu_term *t)
-{
-	for (int i = 0; i < t->n; i++) {
-		int l = t->label[i];
-		if (l == MU_ELLIPSIS)
-			mu_buf_printf(b, "...");
-		else
-			mu_buf_printf(b, "%c", l < 26 ? 'a' + l : 'A' + l - 26);
-	}
-}
-
-/* Adds an Einsum of x and y. y NULL: x is the only input. */
-static struct mu_out einsum(struct mu_builder *b, struct mu_out x, const struct mu_term *x_term,
-			    const struct mu_out *y, const struct mu_term *y_term,
-			    const struct mu_term *out_term)
-{
-	MU_AUTO_BUF text = {0};
-
-	write_term(&text, x_term);
-	if (y) {
-		mu_buf_printf(&text, ",");
-		write_term(&text, y_term);
-	}
-	mu_buf_printf(&text, "->");
-	write_term(&text, out_term);
-	struct mu_node_attr equation = MU_A_STR("equation", text.data);
-	return mu_op_add(b, &(struct mu_op_args){.op = "Einsum",
-						 .in = (struct mu_out[]){x, y ? *y : x},
-						 .n_in = y ? 2 : 1,
-						 .attrs = &equation,
-						 .n_attrs = 1});
-}
-
-/* Sums g to the shape of x. Only the axes of the ellipsis in the term of x may differ. */
-static struct mu_out sum_ellipsis(struct mu_builder *b, struct mu_out g, struct mu_out x,
-				  const struct mu_term *x_term)
-{
-	struct mu_out sx = grad_shape(b, x), axes;
-	int n_before = 0, n_after;
-
-	while (x_term->label[n_before] != MU_ELLIPSIS)
-		n_before++;
-	n_after = x_term->n - 1 - n_before;
-	axes = mu_op(b, "BroadcastGradientArgs",
-		     MU_IN(grad_slice(b, sx, n_before, -n_after),
-			   grad_slice(b, grad_shape(b, g), n_before, -n_after)));
-	axes = mu_add(b, axes, grad_int(b, n_before));
-	return mu_reshape(b, mu_op(b, "Sum", MU_IN(g, axes)), sx);
-}
-
-static struct mu_out input_gradient(struct grad_call *c, const struct mu_equation *e, unsigned i)
-{
-	struct mu_out x = grad_in(c, i), ones, y, g;
-	const struct mu_term *x_term = &e->in[i], *y_term = e->n_in > 1 ? &e->in[1 - i] : NULL;
-	struct mu_term shared = {.n = 0};
-
-	if (y_term)
-		y = grad_conj(c->b, grad_in(c, 1 - i));
-	for (int k = 0; k < x_term->n; k++)
-		if (mu_term_has(&e->out, x_term->label[k]) ||
-		    (y_term && mu_term_has(y_term, x_term->label[k])))
-			shared.label[shared.n++] = x_term->label[k];
-	g = einsum(c->b, c->gy[0], &e->out, y_term ? &y : NULL, y_term, &shared);
-	/* Broadcasts the gradient over labels that occur only in x. */
-	if (shared.n < x_term->n) {
-		ones = mu_op(c->b, "OnesLike", MU_IN(x));
-		g = einsum(c->b, g, &shared, &ones, x_term, x_term);
-	}
-	return mu_term_has(x_term, MU_ELLIPSIS) && y_term ? sum_ellipsis(c->b, g, x, x_term) : g;
-}
-
-static void g_einsum(struct grad_call *c)
-{
-	const char *text = "";
-	struct mu_equation e;
-
-	mu_node_attr_string(c->node, "equation", &text, NULL);
-	if (mu_equation_read(&e, text, c->node->n_inputs, NULL))
-		return; /* the node itself is invalid */
-	/* An input without the ellipsis of the result broadcasts over it. */
-	for (unsigned i = 0; i < e.n_in; i++)
-		if (e.n_in > 1 && mu_term_has(&e.out, MU_ELLIPSIS) &&
-		    !mu_term_has(&e.in[i], MU_ELLIPSIS) && e.in[i].n <= MU_MAX_RANK)
-			e.in[i].label[e.in[i].n++] = MU_ELLIPSIS;
-	for (unsigned i = 0; i < e.n_in; i++)
-		c->gx[i] = input_gradient(c, &e, i);
-}
-
-const struct op_grad grads_of_matrices[] = {
+const struct op_grad grads_of_linalg[] = {
     {"BandedTriangularSolve", g_banded_solve, GRAD_FIRST},
-    {"Einsum", g_einsum, GRAD_FIRST},
+    {"Cholesky", g_cholesky, GRAD_FIRST},
+    {"LogMatrixDeterminant", g_log_determinant, GRAD_ANY},
+    {"MatrixDeterminant", g_determinant, GRAD_FIRST},
+    {"MatrixInverse", g_inverse, GRAD_FIRST},
+    {"MatrixSolve", g_solve, GRAD_FIRST},
     {"MatrixTriangularSolve", g_triangular_solve, GRAD_FIRST},
     {"Qr", g_qr, GRAD_ALL},
+    {"SelfAdjointEigV2", g_self_adjoint, GRAD_ANY},
     {NULL, NULL, GRAD_FIRST},
 };
