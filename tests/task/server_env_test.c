@@ -24,6 +24,17 @@ static void set(const char *name, const char *value)
 		unsetenv(name);
 }
 
+static int from_env(struct task_server_options *o, const char *address, char bind[TASK_SERVER_BIND],
+		    struct mu_err *err)
+{
+	MU_AUTO_CLUSTER cluster = {0};
+	int rc = mu_cluster_add(&cluster, "ps", 0, address, err);
+
+	o->cluster = &cluster;
+	o->job = "ps";
+	return rc ? rc : task_options_from_env(o, bind, err);
+}
+
 static void host_name__with_a_port_in_the_environment__binds_all_interfaces(void **state)
 {
 	static const struct {
@@ -43,7 +54,7 @@ static void host_name__with_a_port_in_the_environment__binds_all_interfaces(void
 		struct mu_err err;
 
 		set("MUSTER_PORT", rows[i].port);
-		assert_ok(task_options_from_env(&o, rows[i].address, bind, &err), &err);
+		assert_ok(from_env(&o, rows[i].address, bind, &err), &err);
 		if (rows[i].bind)
 			assert_string_equal(o.bind, rows[i].bind);
 		else
@@ -61,13 +72,13 @@ static void numbers__of_the_environment__become_options(void **state)
 	set("MUSTER_EPOCH", "2147483647");
 	set("MUSTER_STREAM_PORT", "2223");
 	set("MUSTER_HTTP_PORT", "0");
-	assert_ok(task_options_from_env(&o, NAME, bind, &err), &err);
+	assert_ok(from_env(&o, NAME, bind, &err), &err);
 	assert_int_equal(o.epoch, INT32_MAX);
 	assert_int_equal(o.stream_port, 2223);
 	assert_int_equal(o.http_port, 0);
 	for (unsigned i = 0; i < MU_COUNT(numbers); i++)
 		set(numbers[i].name, NULL);
-	assert_ok(task_options_from_env(&unset, NAME, bind, &err), &err);
+	assert_ok(from_env(&unset, NAME, bind, &err), &err);
 	assert_int_equal(unset.epoch, 0);
 	assert_int_equal(unset.stream_port, 0);
 	assert_int_equal(unset.http_port, -1);
@@ -95,7 +106,7 @@ static void malformed_number__is_an_error_that_names_its_variable(void **state)
 			    i < MU_COUNT(malformed) ? malformed[i] : numbers[n].too_large;
 
 			set(numbers[n].name, text);
-			if (task_options_from_env(&o, NAME, bind, &err) != -MU_INVALID_ARGUMENT ||
+			if (from_env(&o, NAME, bind, &err) != -MU_INVALID_ARGUMENT ||
 			    !strstr(err.msg, numbers[n].name) || !strstr(err.msg, text))
 				fail_msg("%s='%s': %s", numbers[n].name, text, err.msg);
 		}
@@ -120,7 +131,7 @@ static void options__that_the_caller_set__stay(void **state)
 	set("MUSTER_HTTP_PORT", "8079");
 	set("MUSTER_TLS", "/theirs");
 	set("MUSTER_KERNELS", "cpu");
-	assert_ok(task_options_from_env(&o, NAME, bind, &err), &err);
+	assert_ok(from_env(&o, NAME, bind, &err), &err);
 	assert_string_equal(o.bind, "127.0.0.1:1");
 	assert_int_equal(o.epoch, 4);
 	assert_int_equal(o.stream_port, 2);
@@ -128,7 +139,7 @@ static void options__that_the_caller_set__stay(void **state)
 	assert_string_equal(o.tls, "/mine");
 	assert_string_equal(o.kernels, "cpu-avx2");
 	o.tls = o.kernels = NULL;
-	assert_ok(task_options_from_env(&o, NAME, bind, &err), &err);
+	assert_ok(from_env(&o, NAME, bind, &err), &err);
 	assert_string_equal(o.tls, "/theirs");
 	assert_string_equal(o.kernels, "cpu");
 	for (unsigned i = 0; i < MU_COUNT(numbers); i++)
@@ -153,13 +164,25 @@ static void task__whose_gpus_are_hidden__uses_the_cpu(void **state)
 
 		set("NVIDIA_VISIBLE_DEVICES", rows[i].gpus);
 		set("MUSTER_KERNELS", rows[i].kernels);
-		assert_ok(task_options_from_env(&o, NAME, bind, &err), &err);
+		assert_ok(from_env(&o, NAME, bind, &err), &err);
 		if (rows[i].want)
 			assert_string_equal(o.kernels, rows[i].want);
 		else
 			assert_null(o.kernels);
 	}
 	set("MUSTER_KERNELS", NULL);
+}
+
+static void task__that_is_not_in_the_cluster__is_an_error(void **state)
+{
+	MU_AUTO_CLUSTER cluster = {0};
+	struct task_server_options o = {.cluster = &cluster, .job = "ps", .index = 1};
+	char bind[TASK_SERVER_BIND];
+	struct mu_err err;
+
+	assert_ok(mu_cluster_add(&cluster, "ps", 0, NAME, &err), &err);
+	assert_int_equal(task_options_from_env(&o, bind, &err), -MU_NOT_FOUND);
+	assert_non_null(strstr(err.msg, "job 'ps' has no task 1"));
 }
 
 int main(void)
@@ -170,6 +193,7 @@ int main(void)
 	    cmocka_unit_test(malformed_number__is_an_error_that_names_its_variable),
 	    cmocka_unit_test(options__that_the_caller_set__stay),
 	    cmocka_unit_test(task__whose_gpus_are_hidden__uses_the_cpu),
+	    cmocka_unit_test(task__that_is_not_in_the_cluster__is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
