@@ -392,6 +392,16 @@ void rendezvous_abort(struct rendezvous *r, const struct mu_err *why)
 	free(list);
 }
 
+bool rendezvous_was_aborted(struct rendezvous *r, struct mu_err *why)
+{
+	pthread_mutex_lock(&r->lock);
+	bool aborted = r->aborted;
+	if (aborted)
+		*why = r->why;
+	pthread_mutex_unlock(&r->lock);
+	return aborted;
+}
+
 /* ---- table of the steps of a task ---- */
 
 struct rendezvous_table *rendezvous_table_new(const char *task_prefix,

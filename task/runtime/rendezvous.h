@@ -45,6 +45,8 @@ void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done
 void rendezvous_recv_local(struct rendezvous *r, const char *key, rendezvous_done done, void *arg);
 void rendezvous_abort(struct rendezvous *r, const struct mu_err *why); /* the first error is kept */
 
+bool rendezvous_was_aborted(struct rendezvous *r, struct mu_err *why); /* sets *why if true */
+
 /* Sets the name of this task in the step's keys, and the function that receives from other tasks.
  * Must precede the start of the step.  task_prefix must stay valid as long as the table. */
 void rendezvous_rename(struct rendezvous *r, const char *task_prefix,

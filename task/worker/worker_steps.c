@@ -142,6 +142,8 @@ void worker_start_step(struct worker *w, struct executor *e, struct peers *renam
 	}
 	if (r->record & (RECORD_TIMELINE | RECORD_COSTS))
 		r->trace = step_trace_new(r->record & RECORD_COSTS ? executor_graph(e) : NULL);
+	if (rendezvous_was_aborted(r->rendezvous, &err)) /* the step was cancelled before it came */
+		worker_cancel_step(w, r->step_id, &err);
 	step = executor_start(e, r->rendezvous, r->trace, NULL, worker_step_ended, r);
 	pthread_mutex_lock(&w->lock);
 	r->step = step;
@@ -207,8 +209,9 @@ void worker_cleanup_step(struct worker *w, int64_t step_id)
 
 void worker_drop_step(struct worker *w, int64_t step_id, const struct mu_err *why)
 {
-	worker_cancel_step(w, step_id, why);
+	/* first, so that a step that starts meanwhile is cancelled by this call or by itself */
 	rendezvous_table_drop(w->rt->steps, step_id, why);
+	worker_cancel_step(w, step_id, why);
 }
 
 void worker_reject_new_steps(struct worker *w)

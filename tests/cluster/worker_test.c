@@ -308,6 +308,24 @@ static void step_that_runs__when_a_receiver_disconnects__goes_on(void **state)
 	assert_int_equal(other.code, MU_ABORTED);
 }
 
+/* A cancellation may overtake the request of its step. */
+static void step__that_was_cancelled_before_it_came__ends(void **state)
+{
+	struct fixture *f = *state;
+	struct answer gone = {0}, step = {0};
+	uint64_t id = receive(&f->ps, 34, &gone);
+
+	WAIT_UNTIL(n_pending_recvs(&f->ps, 34) == 1);
+	rpc_out_cancel(f->ps.ch, id);
+	WAIT_UNTIL(atomic_load(&gone.ended));
+	open_session(&f->ps, "a", 1);
+	WAIT_UNTIL(n_pending_recvs(&f->ps, 34) == 0);
+	wait_in_a_step(&f->ps, "a", 34, &step);
+	WAIT_UNTIL(atomic_load(&step.ended));
+	assert_int_equal(step.code, MU_ABORTED);
+	WAIT_UNTIL(running(&f->ps) == 0);
+}
+
 static void unimplemented_method__is_reported(void **state)
 {
 	static const char *const names[] = {"Tracing", "RecvBuf", "GetStepSequence"};
@@ -338,6 +356,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(step_that_runs__when_a_receiver_disconnects__goes_on,
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(duplicate_receive__is_rejected, start, stop),
+	    cmocka_unit_test_setup_teardown(step__that_was_cancelled_before_it_came__ends, start,
+					    stop),
 	    cmocka_unit_test_setup_teardown(unimplemented_method__is_reported, start, stop),
 	};
 
