@@ -119,6 +119,18 @@ static int read_types(struct executor *e, struct mu_arena *scratch, struct types
 	return 0;
 }
 
+static int8_t shape_input_of(const struct mu_op_def *op)
+{
+	for (unsigned i = 0; i < op->n_inputs && i <= INT8_MAX; i++) {
+		const struct mu_arg_def *a = &op->inputs[i];
+		if (a->kind == MU_ARG_REPEAT || a->kind == MU_ARG_TYPE_LIST)
+			break;
+		if (strcmp(a->name, "shape") == 0 || strcmp(a->name, "dims") == 0)
+			return (int8_t)i;
+	}
+	return -1;
+}
+
 static void node_describe(struct exec_node *p, const struct kernel *k,
 			  const struct kernel_registry *kernels)
 {
@@ -127,7 +139,9 @@ static void node_describe(struct exec_node *p, const struct kernel *k,
 	p->kind = (uint8_t)node_kind_of(n);
 	p->run = strcmp(n->op, "NoOp") == 0 ? NULL : kernels->function(k, n);
 	p->async = k->start != NULL;
-	p->expensive = (k->flags & KERNEL_EXPENSIVE) != 0;
+	p->expensive = (k->flags & (KERNEL_EXPENSIVE | KERNEL_SLOW)) != 0;
+	p->slow = (k->flags & KERNEL_SLOW) != 0;
+	p->shape_input = shape_input_of(n->def);
 	p->sees_dead = (k->flags & KERNEL_SEES_DEAD) != 0;
 	p->uninit_ok = (n->def->flags & MU_OP_UNINIT_OK) != 0;
 	p->checks_shapes = mu_op_has_input_patterns(n->def);

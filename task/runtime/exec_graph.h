@@ -51,12 +51,14 @@ struct exec_node {
 	uint32_t pending;        /* index of the pending word in an iteration */
 	uint32_t frame;          /* index of the node's frame */
 	uint8_t kind;            /* enum node_kind */
-	bool async : 1, expensive : 1, sees_dead : 1, uninit_ok : 1, ref_in : 1, constant : 1;
+	bool async : 1, expensive : 1, slow : 1, sees_dead : 1, uninit_ok : 1, ref_in : 1,
+	    constant : 1;
 	bool checks_shapes : 1; /* the op's row has patterns for inputs */
 	bool single_input : 1; /* one pending input: the pending word is not used.  Steps of 100,000
 				  independent products are 1.4 x as fast. */
 	bool is_bound : 1; /* a Const without control inputs: its tensor is in its users' slots */
 	bool has_bound_input : 1; /* has an input from such a constant */
+	int8_t shape_input;       /* the input with the shape of the output, as of Fill; -1: none */
 	const uint8_t *out_types; /* enum mu_dtype by output; references as their base types */
 };
 

@@ -26,7 +26,7 @@
 #include "task/runtime/exec_graph.h"
 #include "task/runtime/trace.h"
 
-/* Budget of inline execution: nodes, input bytes of one node, input bytes in total.  Outside inline
+/* Budget of inline execution: nodes, bytes of one node, bytes in total.  Outside inline
  * execution an expensive node goes to the pool if its inputs have at least OFFLOAD_MIN_BYTES. */
 enum {
 	INLINE_MAX_NODES = 512,
@@ -236,7 +236,21 @@ static size_t input_bytes(const struct exec_node *n, const struct iteration *it)
 	return bytes;
 }
 
-/* Decides whether the pool runs a node; counts the node's input bytes in the inline budget. */
+/* Returns the bytes of the first output if an input is its shape. */
+static size_t shaped_output_bytes(const struct exec_node *n, const struct iteration *it)
+{
+	const struct mu_tensor *shape = &it->slots[n->in_slot + (uint32_t)n->shape_input].tensor;
+	double bytes = (double)mu_dtype_size((enum mu_dtype)n->out_types[0]);
+
+	if (!shape->buf || shape->buf->device)
+		return 0;
+	for (int64_t i = 0; i < shape->shape.count; i++)
+		bytes *= (double)mu_tensor_int(shape, i);
+	return bytes < INLINE_MAX_BYTES ? (size_t)bytes : INLINE_MAX_BYTES;
+}
+
+/* Decides whether the pool runs a node; counts the bytes of the node's inputs, and of an output of
+ * known shape, in the inline budget. */
 static bool offload_or_count(struct work *w, const struct exec_node *n, const struct iteration *it,
 			     bool dead)
 {
@@ -244,7 +258,11 @@ static bool offload_or_count(struct work *w, const struct exec_node *n, const st
 
 	if (n->async || dead || !(w->is_inline || others_wait))
 		return false;
+	if (n->slow)
+		return true;
 	size_t bytes = input_bytes(n, it);
+	if (n->shape_input >= 0)
+		bytes += shaped_output_bytes(n, it);
 	w->inline_bytes += bytes;
 	return (others_wait && bytes >= OFFLOAD_MIN_BYTES) ||
 	       (w->is_inline &&

@@ -43,9 +43,10 @@ struct kernel_call {
 
 enum kernel_flag {
 	KERNEL_EXPENSIVE = 1 << 0, /* may run on another thread; other kernels run in place */
-	KERNEL_SEES_DEAD = 1 << 1, /* runs even if an input is dead (Send, Merge) */
-	KERNEL_NO_FOLD = 1 << 2,   /* result must not be computed ahead of time */
-	KERNEL_MOVES = 1 << 3,     /* takes the references of its inputs */
+	KERNEL_SLOW = 1 << 1,      /* expensive whatever its inputs: never runs on an I/O thread */
+	KERNEL_SEES_DEAD = 1 << 2, /* runs even if an input is dead (Send, Merge) */
+	KERNEL_NO_FOLD = 1 << 3,   /* result must not be computed ahead of time */
+	KERNEL_MOVES = 1 << 4,     /* takes the references of its inputs */
 };
 
 struct kernel {

@@ -81,6 +81,18 @@ __attribute__((unused)) static struct mu_node *constant(struct mu_graph *g, cons
 	return n;
 }
 
+__attribute__((unused)) static void string_constant(struct mu_graph *g, const char *name,
+						    const char *value)
+{
+	struct mu_node *n = node(g, name, "Const", "", "");
+	MU_AUTO_TENSOR v = {0};
+	struct mu_attr a = {.kind = MU_ATTR_TENSOR, .tensor = &v};
+
+	assert_int_equal(mu_tensor_string(&v, value, strlen(value), NULL), 0);
+	mu_node_set_attr(g, n, "value", &a);
+	attr_type(g, n, "dtype", MU_STRING);
+}
+
 __attribute__((unused)) static struct mu_node *scalar(struct mu_graph *g, const char *name,
 						      float value, const char *device)
 {

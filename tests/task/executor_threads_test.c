@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "task/runtime/thread_pool.h"
 #include "tests/task/run_step.h"
 
 static void take(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
@@ -155,12 +156,80 @@ static void step__of_a_small_model__stays_in_the_thread_that_began_it(void **sta
 	executor_unref(e);
 }
 
+struct blocker {
+	struct pool_job job;
+	_Atomic bool started, may_end, ended;
+};
+
+static void block(struct pool_job *job)
+{
+	struct blocker *b = MU_CONTAINER(job, struct blocker, job);
+
+	atomic_store(&b->started, true);
+	WAIT_UNTIL(atomic_load(&b->may_end));
+	atomic_store(&b->ended, true);
+}
+
+/* Runs g while the threads of the pool are busy.  Returns true if the step waits for them. */
+static bool needs_the_pool(struct mu_graph *g)
+{
+	struct blocker blockers[] = {{.job = {.run = block}}, {.job = {.run = block}}};
+	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
+	struct executor *e = compile(g);
+	struct ended done = {0};
+
+	assert_int_equal(thread_pool_size(rt->pool), MU_COUNT(blockers));
+	for (unsigned i = 0; i < MU_COUNT(blockers); i++)
+		thread_pool_add(rt->pool, &blockers[i].job);
+	WAIT_UNTIL(blockers[0].started && blockers[1].started);
+	step_unref(executor_start(e, r, NULL, NULL, note_thread, &done));
+	bool waits = done.calls == 0;
+	for (unsigned i = 0; i < MU_COUNT(blockers); i++)
+		atomic_store(&blockers[i].may_end, true);
+	wait_for(&done);
+	WAIT_UNTIL(blockers[0].ended && blockers[1].ended);
+	rendezvous_unref(r);
+	rendezvous_table_drop(rt->steps, next_step++, NULL);
+	executor_unref(e);
+	return waits;
+}
+
+/* The thread that starts a step reads the messages of all clients. */
+static void file_op__runs_in_the_pool(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	string_constant(g, "name", "/dev/null");
+	node(g, "read", "ReadFile", "name", "");
+	assert_true(needs_the_pool(g));
+}
+
+static void op_with_the_shape_of_its_output__runs_in_the_pool_if_that_is_large(void **state)
+{
+	static const int32_t sides[] = {10, 1000};
+
+	for (unsigned i = 0; i < MU_COUNT(sides); i++) {
+		struct mu_graph *g = mu_graph_new();
+		struct mu_node *made;
+
+		constant(g, "side", MU_INT32, &sides[i], "", "");
+		attr_type(g, node(g, "shape", "Pack", "side side", ""), "T", MU_INT32);
+		attr_int(g, mu_graph_find(g, "shape"), "N", 2);
+		made = node(g, "made", "RandomUniform", "shape", "");
+		attr_type(g, made, "T", MU_INT32);
+		attr_type(g, made, "dtype", MU_FLOAT);
+		assert_int_equal(needs_the_pool(g), sides[i] == 1000);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(step__that_another_one_ends_the_wait_of__goes_on_in_the_same_thread),
 	    cmocka_unit_test(steps__that_one_ends_the_wait_of__do_not_all_keep_its_thread),
 	    cmocka_unit_test(step__of_a_small_model__stays_in_the_thread_that_began_it),
+	    cmocka_unit_test(file_op__runs_in_the_pool),
+	    cmocka_unit_test(op_with_the_shape_of_its_output__runs_in_the_pool_if_that_is_large),
 	};
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
 }

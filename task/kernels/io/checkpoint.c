@@ -252,11 +252,11 @@ static int sharded_filespec(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"SaveV2", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_v2},
-    {"Save SaveSlices", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_v1_format},
-    {"RestoreV2", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_v2},
-    {"Restore RestoreSlice", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_v1_format},
-    {"MergeV2Checkpoints", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = merge_v2},
+    {"SaveV2", KERNEL_SLOW | KERNEL_NO_FOLD, .run = save_v2},
+    {"Save SaveSlices", KERNEL_SLOW | KERNEL_NO_FOLD, .run = save_v1_format},
+    {"RestoreV2", KERNEL_SLOW | KERNEL_NO_FOLD, .run = restore_v2},
+    {"Restore RestoreSlice", KERNEL_SLOW | KERNEL_NO_FOLD, .run = restore_v1_format},
+    {"MergeV2Checkpoints", KERNEL_SLOW | KERNEL_NO_FOLD, .run = merge_v2},
     {"ShardedFilename", .run = sharded_filename},
     {"ShardedFilespec", .run = sharded_filespec},
 };

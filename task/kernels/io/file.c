@@ -167,8 +167,11 @@ static int decode_padded_raw(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"ReadFile", .run = read_file},   {"ImmutableConst", KERNEL_NO_FOLD, .run = immutable_const},
-    {"WriteFile", .run = write_file}, {"MatchingFiles", .run = matching_files},
-    {"DecodeRaw", .run = decode_raw}, {"DecodePaddedRaw", .run = decode_padded_raw},
+    {"ReadFile", KERNEL_SLOW, .run = read_file},
+    {"WriteFile", KERNEL_SLOW, .run = write_file},
+    {"MatchingFiles", KERNEL_SLOW, .run = matching_files},
+    {"ImmutableConst", KERNEL_NO_FOLD, .run = immutable_const},
+    {"DecodeRaw", .run = decode_raw},
+    {"DecodePaddedRaw", .run = decode_padded_raw},
 };
 KERNEL_TABLE(io_file, rows)

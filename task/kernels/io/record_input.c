@@ -165,7 +165,7 @@ static int record_input(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"RecordInput", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = record_input,
+    {"RecordInput", KERNEL_SLOW | KERNEL_NO_FOLD, .run = record_input,
      .prepare = node_state_prepare, .release = node_state_release},
 };
 KERNEL_TABLE(io_record_input, rows)

@@ -112,6 +112,6 @@ static int load_and_remap(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel table[] = {
-    {"LoadAndRemapMatrix", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = load_and_remap},
+    {"LoadAndRemapMatrix", KERNEL_SLOW | KERNEL_NO_FOLD, .run = load_and_remap},
 };
 KERNEL_TABLE(io_remap_matrix, table)

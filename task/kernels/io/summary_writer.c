@@ -265,9 +265,9 @@ static int close_writer(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"SummaryWriter", .run = output_handle},
-    {"CreateSummaryFileWriter", KERNEL_EXPENSIVE, .run = make_file},
-    {"FlushSummaryWriter", KERNEL_EXPENSIVE, .run = flush},
-    {"CloseSummaryWriter", KERNEL_EXPENSIVE, .run = close_writer},
+    {"CreateSummaryFileWriter", KERNEL_SLOW, .run = make_file},
+    {"FlushSummaryWriter", KERNEL_SLOW, .run = flush},
+    {"CloseSummaryWriter", KERNEL_SLOW, .run = close_writer},
     {"WriteSummary", .run = summary_writer_put_tensor},
     {"WriteScalarSummary", .run = put_scalar},
     {"WriteHistogramSummary", .run = put_histogram},

@@ -68,6 +68,6 @@ static int generate_remapping(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"GenerateVocabRemapping", .run = generate_remapping},
+    {"GenerateVocabRemapping", KERNEL_SLOW, .run = generate_remapping},
 };
 KERNEL_TABLE(io_vocabulary, rows)
