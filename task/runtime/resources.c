@@ -185,6 +185,11 @@ void resources_clear(struct resources *rs, const char *container)
 	remove_all(rs, or_default(rs, container));
 }
 
+void resources_clear_all(struct resources *rs)
+{
+	remove_all(rs, NULL);
+}
+
 char *resources_of_kernels(const char *session)
 {
 	return mu_xasprintf("%s%ckernels", session, CONTAINER_SEPARATOR);

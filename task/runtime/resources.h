@@ -53,6 +53,7 @@ int resources_remove(struct resources *rs, const char *container, const char *na
 		     const char *type, struct mu_err *err);
 /* Removes the resources of a container and of the containers within it. */
 void resources_clear(struct resources *rs, const char *container);
+void resources_clear_all(struct resources *rs);
 void resources_each(struct resources *rs, void (*fn)(void *arg, struct resource *r), void *arg);
 
 /* ---- variables ---- */

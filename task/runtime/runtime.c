@@ -21,6 +21,8 @@ int runtime_new(const char *job, int task, unsigned threads, const struct kernel
 		free(rt);
 		return rc;
 	}
+	pthread_mutex_init(&rt->threads_lock, NULL);
+	pthread_cond_init(&rt->threads_ended, NULL);
 	rt->kernels = kernels;
 	rt->task_prefix = mu_xasprintf("/job:%s/replica:0/task:%d", job, task);
 	rt->cpu_name = mu_xasprintf("%s/device:CPU:0", rt->task_prefix);
@@ -33,11 +35,66 @@ int runtime_new(const char *job, int task, unsigned threads, const struct kernel
 	return 0;
 }
 
+/* ---- threads of kernels and resources ---- */
+
+struct thread_start {
+	struct runtime *rt;
+	void (*run)(void *arg);
+	void *arg;
+};
+
+static void *runtime_thread(void *arg)
+{
+	struct thread_start s = *(struct thread_start *)arg;
+
+	free(arg);
+	s.run(s.arg);
+	pthread_mutex_lock(&s.rt->threads_lock);
+	if (--s.rt->n_threads == 0)
+		pthread_cond_signal(&s.rt->threads_ended);
+	pthread_mutex_unlock(&s.rt->threads_lock);
+	return NULL;
+}
+
+int runtime_start_thread(struct runtime *rt, void (*run)(void *arg), void *arg, struct mu_err *err)
+{
+	struct thread_start *s = MU_NEW(struct thread_start);
+	pthread_t thread;
+
+	*s = (struct thread_start){rt, run, arg};
+	pthread_mutex_lock(&rt->threads_lock);
+	int rc = pthread_create(&thread, NULL, runtime_thread, s);
+	if (!rc) {
+		pthread_detach(thread);
+		rt->n_threads++;
+	}
+	pthread_mutex_unlock(&rt->threads_lock);
+	if (!rc)
+		return 0;
+	free(s);
+	return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+		       "cannot start a thread: %s; raise the limit of "
+		       "threads",
+		       strerror(rc));
+}
+
+static void wait_for_threads(struct runtime *rt)
+{
+	pthread_mutex_lock(&rt->threads_lock);
+	while (rt->n_threads)
+		pthread_cond_wait(&rt->threads_ended, &rt->threads_lock);
+	pthread_mutex_unlock(&rt->threads_lock);
+	pthread_cond_destroy(&rt->threads_ended);
+	pthread_mutex_destroy(&rt->threads_lock);
+}
+
 void runtime_free(struct runtime *rt)
 {
 	if (!rt)
 		return;
-	resources_free(rt->resources); /* first, because threads of iterators use the other parts */
+	resources_clear_all(rt->resources); /* stops the threads, which use the other parts */
+	wait_for_threads(rt);
+	resources_free(rt->resources);
 	rendezvous_table_free(rt->steps);
 	thread_pool_free(rt->pool);
 	traffic_free(rt->traffic);

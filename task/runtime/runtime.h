@@ -30,11 +30,17 @@ struct runtime {
 	struct python_process *python_process; /* NULL: PyFunc ops fail; owned */
 	struct debug_streams
 	    debug_streams; /* functions are NULL without a server; set with devices */
+	pthread_mutex_t threads_lock;
+	pthread_cond_t threads_ended;
+	unsigned n_threads; /* of runtime_start_thread */
 };
 /* threads 0: one for each CPU of the cgroup.  `kernels` is borrowed for the runtime's life. */
 int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,
 		const struct rendezvous_remote *remote, struct runtime **out, struct mu_err *err);
 void runtime_free(struct runtime *rt); /* requires that no step runs and no reference is left */
+/* Starts a thread for a kernel or resource that blocks.  Nothing joins it; runtime_free waits for
+ * its end. */
+int runtime_start_thread(struct runtime *rt, void (*run)(void *arg), void *arg, struct mu_err *err);
 
 /* An executor: a registered partition in compiled form.  Immutable, reference-counted. */
 struct executor;

@@ -6,6 +6,7 @@
 
 #include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"
+#include "task/runtime/thread_pool.h"
 #include "tests/task/function_graph.h"
 #include "tests/task/step_end.h"
 #include "tests/wait.h"
@@ -116,6 +117,16 @@ static struct mu_graph *lets_nothing_through(void)
 	return applied("FilterDataset", "predicate", body, MU_BOOL, "no:output:0");
 }
 
+static struct mu_graph *reads_a_file(void)
+{
+	struct mu_graph *body = mu_graph_new();
+
+	string_constant(body, "name", "/dev/null");
+	node(body, "read", "ReadFile", "name", NULL);
+	attr_type(body, node(body, "decoded", "DecodeRaw", "read", NULL), "out_type", MU_INT64);
+	return applied("MapDataset", "f", body, MU_INT64, "decoded:output:0");
+}
+
 /* ---- how it goes ---- */
 
 static void *clear(void *ended)
@@ -187,6 +198,43 @@ static void step__cancelled_while_a_filter_drops_every_element__ends(void **stat
 	cancel_and_clear(single(lets_nothing_through()), NULL);
 }
 
+struct clear_job {
+	struct pool_job job;
+	_Atomic bool may_start, ended;
+};
+
+static void clear_on_this_thread(struct pool_job *job)
+{
+	struct clear_job *c = MU_CONTAINER(job, struct clear_job, job);
+
+	WAIT_UNTIL(atomic_load(&c->may_start));
+	resources_clear(rt->resources, "");
+	atomic_store(&c->ended, true);
+}
+
+static void iterator__freed_by_the_thread_that_its_function_needs__does_not_block_it(void **state)
+{
+	struct clear_job clear_job = {.job = {.run = clear_on_this_thread}};
+	struct mu_graph *g = iterated(reads_a_file(), "applied");
+	_Atomic int how = 0;
+	struct executor *e;
+	struct mu_err err;
+
+	assert_ok(runtime_new("local", 0, 1, &task_kernels, NULL, &rt, &err), &err);
+	assert_ok(executor_new(rt, g, "", &e, &err), &err);
+	struct rendezvous *r = rendezvous_table_get(rt->steps, 1);
+	thread_pool_add(rt->pool, &clear_job.job);
+	step_unref(executor_start(e, r, NULL, NULL, on_done, &how));
+	WAIT_UNTIL(has_resource(rt, "iterator"));
+	wait_ms(POLL_INTERVAL_MS); /* long enough for the function to queue its op */
+	atomic_store(&clear_job.may_start, true);
+	WAIT_UNTIL(atomic_load(&clear_job.ended) && atomic_load(&how) == MU_CANCELLED);
+	rendezvous_table_drop(rt->steps, 1, NULL);
+	rendezvous_unref(r);
+	executor_unref(e);
+	runtime_free(rt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +244,8 @@ int main(void)
 	    cmocka_unit_test(iterator_of_a_handle__when_its_step_is_cancelled__ends),
 	    cmocka_unit_test(step__cancelled_while_a_dataset_function_waits__ends),
 	    cmocka_unit_test(step__cancelled_while_a_filter_drops_every_element__ends),
+	    cmocka_unit_test(
+		iterator__freed_by_the_thread_that_its_function_needs__does_not_block_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -312,7 +312,7 @@ static void batch_set_done(void *arg)
 	((struct batch *)arg)->done = true;
 }
 
-static void *batch_run(void *arg)
+static void batch_run(void *arg)
 {
 	struct batch_start *s = arg;
 	struct batch *t = s->t;
@@ -325,7 +325,6 @@ static void *batch_run(void *arg)
 	wait_queue_update(&b->calls, batch_set_done, t);
 	batch_unref(t);
 	resource_unref(&b->base);
-	return NULL;
 }
 
 /* ---- calls ---- */
@@ -344,8 +343,6 @@ static int batch_open(struct batcher *b, struct kernel_call *c, const struct bat
 	const struct mu_attr *f = mu_node_attr(c->node, "f"), *in = input_types(c->node);
 	struct batch_start *s = MU_NEW(struct batch_start);
 	struct batch *t = MU_NEW(struct batch);
-	pthread_attr_t detached;
-	pthread_t thread;
 
 	*s = (struct batch_start){t, *l};
 	*t = (struct batch){.b = b,
@@ -361,16 +358,13 @@ static int batch_open(struct batcher *b, struct kernel_call *c, const struct bat
 	t->first = MU_NEW_ARRAY(int64_t, 1);
 	for (unsigned k = 0; k < t->n_captured; k++)
 		t->captured[k] = mu_tensor_ref(kernel_in(c, t->n_in + k));
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
 	int rc = f ? function_new(c->runtime, c->step, f->func, &t->f, err) : 0;
 	if (!rc && f && function_outputs(t->f) != t->n_out)
 		rc = mu_invalid(err, "the function has %u outputs, not %u", function_outputs(t->f),
 				t->n_out);
 	resource_ref(&b->base);
-	if (!rc && pthread_create(&thread, &detached, batch_run, s))
-		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED, "no thread for a batch");
-	pthread_attr_destroy(&detached);
+	if (!rc)
+		rc = runtime_start_thread(c->runtime, batch_run, s, err);
 	if (rc) {
 		free(s);
 		batch_release_inputs(t);

@@ -266,7 +266,7 @@ static int dataset_run_output(struct kernel_call *c, struct mu_tensor *t, struct
 	return 0;
 }
 
-static void *dataset_run_thread(void *arg)
+static void dataset_run_thread(void *arg)
 {
 	struct run *r = arg;
 	struct kernel_call *c = r->c;
@@ -286,34 +286,29 @@ static void *dataset_run_thread(void *arg)
 	run_drop(r);
 	atomic_fetch_sub(&runs, 1);
 	kernel_finish(c, rc ? &err : NULL);
-	return NULL;
 }
 
 static void dataset_run_start(struct kernel_call *c, struct run *r)
 {
 	struct mu_err err;
-	pthread_attr_t detached;
-	pthread_t thread;
+	int rc;
 
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	bool is_registered = kernel_on_cancel(c, dataset_run_cancelled, r);
-	if (is_registered && atomic_fetch_add(&runs, 1) < MAX_RUNS &&
-	    !pthread_create(&thread, &detached, dataset_run_thread, r))
-		goto out;
-	function_free(r->f);
-	if (is_registered) {
+	if (kernel_on_cancel(c, dataset_run_cancelled, r)) {
+		rc = atomic_fetch_add(&runs, 1) < MAX_RUNS
+			 ? runtime_start_thread(c->runtime, dataset_run_thread, r, &err)
+			 : mu_fail(&err, MU_RESOURCE_EXHAUSTED,
+				   "%d kernels draw from a dataset already", MAX_RUNS);
+		if (!rc)
+			return;
 		atomic_fetch_sub(&runs, 1);
-		mu_fail(&err, MU_RESOURCE_EXHAUSTED, "no thread to draw from a dataset");
 		if (kernel_uncancel(c))
 			run_drop(r);
 	} else {
 		mu_fail(&err, MU_CANCELLED, "the step has ended");
 	}
+	function_free(r->f);
 	run_drop(r);
 	kernel_finish(c, &err);
-out:
-	pthread_attr_destroy(&detached);
 }
 
 static int dataset_run_input(struct kernel_call *c, struct run *r, unsigned i, struct mu_err *err)

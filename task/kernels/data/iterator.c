@@ -28,27 +28,21 @@ static void destroy(struct iterator *it)
 	free(it);
 }
 
+/* Nobody waits for the thread: this thread may belong to the compute pool, which a function of the
+ * pipeline needs, and may be the iterator's own. */
 static void iterator_free(struct resource *r)
 {
 	struct iterator *it = MU_CONTAINER(r, struct iterator, base);
-	bool started, on_own_thread;
+	bool started;
 
+	caller_stop(&it->caller);
 	pthread_mutex_lock(&it->waiters.lock);
 	started = it->started;
-	on_own_thread = started && pthread_equal(it->thread, pthread_self());
 	it->stop = true;
-	it->detached =
-	    on_own_thread; /* the call that the thread finished held the last reference */
 	pthread_cond_signal(&it->work);
 	pthread_mutex_unlock(&it->waiters.lock);
-	if (on_own_thread) {
-		pthread_detach(it->thread);
-		return;
-	}
-	caller_stop(&it->caller);
-	if (started)
-		pthread_join(it->thread, NULL);
-	destroy(it);
+	if (!started)
+		destroy(it);
 }
 
 static void iterator_close(struct resource *r)
@@ -199,7 +193,7 @@ static void report_failure(struct iterator *it, struct draw_result *result,
 	wait_queue_update(&it->waiters, add_draw_result, result);
 }
 
-static void *iterator_run(void *arg)
+static void iterator_run(void *arg)
 {
 	struct iterator *it = arg;
 	struct dataset_iterator *dataset_iterator = NULL;
@@ -234,23 +228,20 @@ static void *iterator_run(void *arg)
 		if (new_dataset)
 			iterator_set_dataset(it, new_dataset, 0);
 	}
-	bool detached = it->detached;
 	pthread_mutex_unlock(&it->waiters.lock);
 	dataset_iterator_close(dataset_iterator);
-	if (detached)
-		destroy(it);
-	return NULL;
+	destroy(it);
 }
 
-int iterator_start(struct iterator *it, struct mu_err *err)
+int iterator_start(struct iterator *it, struct runtime *rt, struct mu_err *err)
 {
 	int rc = 0;
 
 	pthread_mutex_lock(&it->waiters.lock);
-	if (!it->started && pthread_create(&it->thread, NULL, iterator_run, it))
-		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED, "no thread for an iterator");
-	else
-		it->started = true;
+	if (!it->started) {
+		rc = runtime_start_thread(rt, iterator_run, it, err);
+		it->started = !rc;
+	}
 	pthread_mutex_unlock(&it->waiters.lock);
 	return rc;
 }

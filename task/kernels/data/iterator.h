@@ -31,11 +31,9 @@ struct buffered_element {
 struct iterator {
 	struct resource base;
 	struct wait_queue waiters;
-	pthread_cond_t work; /* with the queue's lock */
-	pthread_t thread;
+	pthread_cond_t work;  /* with the queue's lock */
 	struct caller caller; /* used by the thread; has a separate lock */
-	bool started, stop;
-	bool detached; /* the thread frees the iterator when it ends */
+	bool started, stop;   /* a started thread frees the iterator when it stops */
 	struct function *factory;
 	struct dataset *dataset; /* NULL: not initialised */
 	uint64_t round;          /* increases with each new dataset */
@@ -49,7 +47,8 @@ struct iterator {
 extern const struct resource_type iterator_type;
 /* arg: the dataset factory of a one-shot iterator, or NULL.  Takes the factory. */
 struct resource *iterator_create(void *arg, struct mu_err *err);
-int iterator_start(struct iterator *it, struct mu_err *err); /* starts the thread, once */
+/* Starts the thread, once. */
+int iterator_start(struct iterator *it, struct runtime *rt, struct mu_err *err);
 /* Starts a new round with d and a buffer of at least shard_buffer_size elements for each shard.
  * Takes d.  Called with the queue's lock. */
 void iterator_set_dataset(struct iterator *it, struct dataset *d, int64_t shard_buffer_size);

@@ -126,7 +126,7 @@ static void start_get_next(struct kernel_call *c, struct get_call get, int kind)
 		return;
 	}
 	struct iterator *it = MU_CONTAINER(r, struct iterator, base);
-	if (iterator_start(it, &err)) {
+	if (iterator_start(it, c->runtime, &err)) {
 		resource_unref(r);
 		kernel_finish(c, &err);
 		return;
@@ -253,7 +253,7 @@ static void start_request(struct kernel_call *c, struct mu_object *state)
 	int rc = handle_find(c, 0, &iterator_type, &r, &err);
 	if (!rc) {
 		m->it = MU_CONTAINER(r, struct iterator, base);
-		rc = iterator_start(m->it, &err);
+		rc = iterator_start(m->it, c->runtime, &err);
 	}
 	if (rc) {
 		if (r)
