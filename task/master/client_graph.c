@@ -135,8 +135,7 @@ static int read_handle(const struct fan_out_entry *e, char **handle, struct mu_e
 }
 
 /* Sends the RegisterGraph calls to the other tasks.  session_close cancels them. */
-static int call_other_tasks(struct session *s, struct fan_out *calls, long timeout_ms,
-			    struct mu_err *err)
+static void call_other_tasks(struct session *s, struct fan_out *calls, long timeout_ms)
 {
 	bool closed;
 
@@ -148,10 +147,8 @@ static int call_other_tasks(struct session *s, struct fan_out *calls, long timeo
 		fan_out_run(calls, PEER_REGISTER_GRAPH, MU_SPAN(""), timeout_ms, false,
 			    "RegisterGraph");
 	pthread_mutex_lock(&s->lock);
-	closed = s->closed;
 	s->registering = NULL;
 	pthread_mutex_unlock(&s->lock);
-	return closed ? mu_fail(err, MU_CANCELLED, "Session is closed.") : 0;
 }
 
 /* Registers the partitions on their tasks; takes the graph of this task. */
@@ -181,9 +178,7 @@ static int register_partitions(struct session *s, struct client_graph *cg,
 			return peer_error(peer, err);
 		}
 	}
-	rc = call_other_tasks(s, calls, step_timeout_ms(s, r), err);
-	if (rc)
-		return rc;
+	call_other_tasks(s, calls, step_timeout_ms(s, r));
 	e = calls->entries;
 	for (unsigned i = 0; i < cg->n_partitions; i++) {
 		struct mu_err why;
@@ -229,6 +224,16 @@ static void log_placement(const struct mu_graph *g)
 	}
 }
 
+/* Replaces the error of a registration if the session was closed meanwhile: its tasks have
+ * forgotten it, and report that. */
+static int check_not_closed(struct session *s, int rc, struct mu_err *err)
+{
+	pthread_mutex_lock(&s->lock);
+	bool closed = s->closed;
+	pthread_mutex_unlock(&s->lock);
+	return closed ? mu_fail(err, MU_CANCELLED, "Session is closed.") : rc;
+}
+
 static int client_graph_build(struct session *s, const struct run_step_request *r,
 			      struct client_graph *cg, struct mu_arena *a, struct mu_err *err)
 {
@@ -271,6 +276,7 @@ static int client_graph_build(struct session *s, const struct run_step_request *
 	fan_out_init(&calls);
 	rc = register_partitions(s, cg, partitions, &calls, r, err);
 	fan_out_fini(&calls);
+	rc = check_not_closed(s, rc, err);
 	if (rc)
 		deregister_partitions(s, cg);
 	graph_partitions_free(partitions, n_partitions);
