@@ -24,7 +24,7 @@
 #include "task/server_internal.h"
 
 enum {
-	OFFLOAD_THREADS = 64,
+	OFFLOAD_THREADS = 1024, /* calls may wait for other tasks, for as long as their limit */
 	RPC_GRACE_MS = 500,
 	MAX_COMPUTE_THREADS = 1024,
 	MAX_CPU_DEVICES = 256,
