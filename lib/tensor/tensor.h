@@ -218,10 +218,6 @@ static inline void mu_tensor_set_int(struct mu_tensor *t, int64_t i, int64_t v)
 		MU_DATA(int64_t, t)[i] = v;
 }
 
-static inline void mu_tensor_unref_auto(struct mu_tensor *t)
-{
-	mu_tensor_unref(t);
-}
-#define MU_AUTO_TENSOR __attribute__((cleanup(mu_tensor_unref_auto))) struct mu_tensor
+#define MU_AUTO_TENSOR __attribute__((cleanup(mu_tensor_unref))) struct mu_tensor
 
 #endif
