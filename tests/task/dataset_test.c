@@ -235,6 +235,57 @@ static void iterator__freed_by_the_thread_that_its_function_needs__does_not_bloc
 	runtime_free(rt);
 }
 
+/* Sums input `in`, of int64, along its first dimension. */
+static void sum_rows(struct mu_graph *g, const char *name, const char *in)
+{
+	MU_AUTO_FREE char *inputs = mu_xasprintf("%s zero", in);
+	struct mu_node *n = node(g, name, "Sum", inputs, NULL);
+
+	attr_type(g, n, "T", MU_INT64);
+	attr_type(g, n, "Tidx", MU_INT64);
+}
+
+/* A function that returns 7, in batches of three, in windows of two batches. */
+static void datasets_of_tensorflow_1_12__yield_batches_and_windows(void **state)
+{
+	static const char *const inputs[] = {"repeat", "three", "one", "no"};
+	struct mu_input in[MU_COUNT(inputs)];
+	struct mu_graph *body = mu_graph_new();
+	bool no = false;
+	_Atomic int how = 0;
+	struct executor *e;
+	struct mu_err err;
+
+	number(body, "seven", 7);
+	struct mu_graph *g = applied("MapAndBatchDatasetV2", "f", body, MU_INT64, "seven:output:0");
+	number(g, "two", 2);
+	number(g, "three", 3);
+	number(g, "expected", 2 * 3 * 7);
+	constant(g, "no", MU_BOOL, &no, "", NULL);
+	for (unsigned i = 0; i < MU_COUNT(inputs); i++)
+		assert_ok(mu_graph_resolve(g, inputs[i], &in[i], &err), &err);
+	mu_node_set_inputs(g, mu_graph_find(g, "applied"), in, MU_COUNT(in), NULL, 0);
+	set_int64_outputs(g, node(g, "windows", "SlideDataset", "applied two one one", NULL));
+	set_int64_outputs(g, node(g, "first", "TakeDataset", "windows one", NULL));
+	set_int64_outputs(g, node(g, "window", "DatasetToSingleElement", "first", NULL));
+	sum_rows(g, "columns", "window");
+	sum_rows(g, "sum", "columns");
+	attr_type(g, node(g, "equal", "Equal", "sum expected", NULL), "T", MU_INT64);
+	attr_types(g, node(g, "assert", "Assert", "equal sum", NULL), "T", MU_INT64);
+
+	assert_ok(runtime_new("local", 0, 2, &task_kernels, NULL, &rt, &err), &err);
+	assert_ok(executor_new(rt, g, "", &e, &err), &err);
+	struct rendezvous *r = rendezvous_table_get(rt->steps, 1);
+	struct step *s = executor_start(e, r, NULL, NULL, on_done, &how);
+	WAIT_UNTIL(atomic_load(&how) != 0);
+	assert_int_equal(atomic_load(&how), -1);
+	step_unref(s);
+	rendezvous_table_drop(rt->steps, 1, NULL);
+	rendezvous_unref(r);
+	executor_unref(e);
+	runtime_free(rt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +297,7 @@ int main(void)
 	    cmocka_unit_test(step__cancelled_while_a_filter_drops_every_element__ends),
 	    cmocka_unit_test(
 		iterator__freed_by_the_thread_that_its_function_needs__does_not_block_it),
+	    cmocka_unit_test(datasets_of_tensorflow_1_12__yield_batches_and_windows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

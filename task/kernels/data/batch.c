@@ -253,7 +253,7 @@ static const struct dataset_kind rows[] = {
     {DATASET("BatchDataset"), BATCH, .n_scalars = 1},
     {DATASET("BatchDatasetV2"), BATCH, .n_scalars = 2},
     {DATASET("ParallelBatchDataset"), BATCH, .n_scalars = 3},
-    {DATASET("MapAndBatchDataset ExperimentalMapAndBatchDataset"), MAPPED},
+    {DATASET("MapAndBatchDataset MapAndBatchDatasetV2 ExperimentalMapAndBatchDataset"), MAPPED},
     {DATASET("PaddedBatchDataset"), PADDED},
     {DATASET("PaddedBatchDatasetV2"), PADDED, .n_scalars = 1},
 };

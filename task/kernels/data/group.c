@@ -527,7 +527,8 @@ static int64_t window_cardinality(const struct dataset *d, int64_t n)
 
 static const struct dataset_kind rows[] = {
     {DATASET("WindowDataset"), WINDOW, .n_scalars = 4},
-    {DATASET("SlidingWindowDataset ExperimentalSlidingWindowDataset"), WINDOW, .n_scalars = 3},
+    {DATASET("SlidingWindowDataset ExperimentalSlidingWindowDataset SlideDataset"), WINDOW,
+     .n_scalars = 3},
     {DATASET("GroupByWindowDataset ExperimentalGroupByWindowDataset"), GROUPS},
     {DATASET("GroupByReducerDataset ExperimentalGroupByReducerDataset"), REDUCERS},
 };

@@ -113,6 +113,7 @@ static int64_t batch_size_of(const struct dataset *d)
 	static const char *const batch_ops[] = {"BatchDataset",
 						"BatchDatasetV2",
 						"MapAndBatchDataset",
+						"MapAndBatchDatasetV2",
 						"ExperimentalMapAndBatchDataset",
 						"PaddedBatchDataset",
 						"PaddedBatchDatasetV2",
