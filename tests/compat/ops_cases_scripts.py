@@ -5,6 +5,7 @@ import itertools
 import struct
 
 import numpy as np
+import tensorflow.compat.v1 as tf
 
 from ops_cases import Case, D, F, I, L, i32, ints, real, rng, scalar, strs
 
@@ -87,6 +88,41 @@ def quantised_and_back():
     yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": np.zeros([2], F), "input_max": np.ones([2], F)}, {"range_given": True, "axis": 1})
     yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": scalar(0, F), "input_max": scalar(1, F)}, {"axis": 5})
     yield Case("QuantizeAndDequantizeV3", {"input": x, "input_min": scalar(0, F), "input_max": scalar(1, F), "num_bits": scalar(70)})
+
+
+def first_quantised_and_back():
+    for t in (F, D):
+        x = real(t, 3, 4, low=-3, high=3)
+        for bits, signed, given in itertools.product((8, 4), (True, False), (True, False)):
+            attrs = {"num_bits": bits, "signed_input": signed, "range_given": given}
+            yield Case("QuantizeAndDequantize", {"input": x}, {**attrs, "input_min": -1.5, "input_max": 2.0}, producer=21, atol=1e-6)
+    for bad in ({"range_given": True, "input_min": 2.0, "input_max": 1.0}, {"num_bits": 70}):
+        yield Case("QuantizeAndDequantize", {"input": x}, bad, producer=21)
+
+
+def as_integers(x):
+    return x.view(x.dtype[0]) if x.dtype.fields else x
+
+
+def sums_of_quantised_layers():
+    def quantized(x):
+        return np.array(x, I).view(tf.qint32.as_numpy_dtype)
+
+    def ends(low, high):
+        return {"input_min": scalar(low, F), "input_max": scalar(high, F)}
+
+    for numbers in (ints(I, 3, 4, low=-5000, high=90000), ints(I, 5, low=-2**31, high=2**31 - 1), [7, 7], [-3, -900], [2**31 - 1, -2**31], 0):
+        x = quantized(numbers)
+        for low, high in ((-400.0, 400.0), (0, 1e6), (-3e5, 2e5), (-1, -0.5), (2, 2), (-0.0, 0.0)):
+            yield Case("RequantizationRange", {"input": x, **ends(low, high)})
+            yield Case("QuantizeDownAndShrinkRange", {"input": x, **ends(low, high)}, {"out_type": tf.quint8}, seen=as_integers)
+            for (to_low, to_high), t in itertools.product(((-1, 1), (0, 255), (-6.5, 0.25), (0, 0), (-3, -1)), (tf.quint8, tf.qint8)):
+                yield Case("Requantize", {"input": x, **ends(low, high), "requested_output_min": scalar(to_low, F), "requested_output_max": scalar(to_high, F)}, {"out_type": t}, seen=as_integers)
+    x, empty = quantized([1, 2]), quantized(np.zeros([0], I))
+    yield Case("RequantizationRange", {"input": empty, **ends(-1, 1)})
+    yield Case("QuantizeDownAndShrinkRange", {"input": empty, **ends(-1, 1)}, {"out_type": tf.quint8}, seen=as_integers)
+    for low, high in ((1, 2), (-1, -2), (np.nan, 1)):
+        yield Case("Requantize", {"input": x, **ends(-1, 1), "requested_output_min": scalar(low, F), "requested_output_max": scalar(high, F)}, {"out_type": tf.quint8}, seen=as_integers)
 
 
 def one(data):
@@ -208,5 +244,5 @@ def animations():
 
 
 def script_cases():
-    for group in (complex_numbers, quantised_training, quantised_and_back, texts, sounds, speech, bitmaps, animations):
+    for group in (complex_numbers, quantised_training, quantised_and_back, first_quantised_and_back, sums_of_quantised_layers, texts, sounds, speech, bitmaps, animations):
         yield from group()

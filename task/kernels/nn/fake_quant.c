@@ -258,7 +258,10 @@ static int check_range_shapes(const struct kernel_call *c, unsigned at, const st
 	static int dequantize_all_##T(struct kernel_call *c, const struct fake_quant *b,           \
 				      struct mu_tensor *out, struct mu_err *err)                   \
 	{                                                                                          \
-		const T *low = kernel_in(c, 1)->data, *high = kernel_in(c, 2)->data;               \
+		const T range[] = {(T)args_attr_float(c->node, "input_min", 0),                    \
+				   (T)args_attr_float(c->node, "input_max", 0)};                   \
+		const T *low = c->n_in > 1 ? kernel_in(c, 1)->data : &range[0];                    \
+		const T *high = c->n_in > 1 ? kernel_in(c, 2)->data : &range[1];                   \
 		/* TensorFlow checks the range of a whole tensor, not the ranges of slices */      \
 		for (int64_t k = 0; b->range_given && b->depth == 1 && k < b->depth; k++)          \
 			if (!(low[k] <= high[k]))                                                  \
@@ -301,13 +304,14 @@ static int quantize_dequantize(struct kernel_call *c, int64_t bits, struct mu_er
 	b.lowest = signed_ ? narrow_range - half : 0;
 	b.highest = signed_ ? half - 1 : 2 * half - 1;
 	if ((rc = fake_quant_channels(c, 0, &b, err)) ||
-	    (b.range_given && (rc = check_range_shapes(c, 1, &b, err))) ||
+	    (b.range_given && c->n_in > 1 && (rc = check_range_shapes(c, 1, &b, err))) ||
 	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err)))
 		return rc;
 	return (out->dtype == MU_FLOAT ? dequantize_all_float : dequantize_all_double)(c, &b, out,
 										       err);
 }
 
+/* The first version has its range in attributes. */
 KERNEL_RUN(quantize_dequantize_v2,
 	   quantize_dequantize(c, args_attr_int(c->node, "num_bits", 8), err))
 
@@ -344,7 +348,8 @@ static const struct kernel rows[] = {
     {"FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel", .run = fake_quant_vars},
     {"FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient",
      .run = fake_quant_vars_grad},
-    {"QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", .run = quantize_dequantize_v2},
+    {"QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV4",
+     .run = quantize_dequantize_v2},
     {"QuantizeAndDequantizeV3", .run = quantize_dequantize_v3},
     {"QuantizeAndDequantizeV4Grad", .run = quantize_dequantize_v4_grad},
 };

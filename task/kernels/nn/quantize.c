@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QuantizeV2 and Dequantize: reals to and from integers, with one range for the tensor or one for
- * each slice along an axis. */
+/* Quantization: reals to and from integers, with one range for the tensor or one for each slice
+ * along an axis.  The ops that narrow the sums of quantized layers have one range. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -164,7 +164,9 @@ static struct quantize_range range_of(const struct quantizer *q, float *min, flo
 	if (q->mode == SCALED)
 		r.scale = scale_range(q, min, max);
 	else if (q->mode == MIN_FIRST)
-		r.scale = (float)(steps / ((double)(*max - *min) * (steps / (steps - 1))));
+		r.scale = *max == *min
+			      ? 0
+			      : (float)(steps / ((double)(*max - *min) * (steps / (steps - 1))));
 	else
 		r.scale = (float)((steps - 1) / (*max - *min));
 	r.min = *min;
@@ -231,8 +233,10 @@ static struct dequantize_range dequantize_range_of(const struct quantizer *q, fl
 		return (struct dequantize_range){
 		    0, q->is_signed ? fmaxf(min / lowest, max_scale) : max_scale, 0};
 	}
-	if (q->mode == MIN_FIRST && max != min)
-		r.min = roundf(min / r.scale) * r.scale;
+	if (q->mode == MIN_FIRST) { /* without a shift, small integers of 32 bits stay exact */
+		r.min = (max != min ? roundf(min / r.scale) * r.scale : min) - q->lowest * r.scale;
+		r.shift = 0;
+	}
 	return r;
 }
 
@@ -286,8 +290,143 @@ static int dequantize(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* ---- Requantize, RequantizationRange, QuantizeDownAndShrinkRange ---- */
+
+struct real_range {
+	float min, max;
+};
+
+/* The real number that a qint32 of this range stands for, computed in double. */
+static float real_of(int32_t v, struct real_range r)
+{
+	const double step = (double)(r.max - r.min) / UINT32_MAX;
+
+	if (r.min == r.max)
+		return r.min;
+	return (float)((double)(roundf(r.min / (float)step) * (float)step) +
+		       ((double)v - INT32_MIN) * step);
+}
+
+static int input_range(const struct kernel_call *c, struct real_range *r, struct mu_err *err)
+{
+	if (kernel_in(c, 0)->dtype != MU_QINT32)
+		return args_no_kernel(c, kernel_in(c, 0)->dtype, err);
+	*r =
+	    (struct real_range){*MU_DATA(float, kernel_in(c, 1)), *MU_DATA(float, kernel_in(c, 2))};
+	return 0;
+}
+
+/* The range of the values of input 0, extended to contain 0 from below. */
+static struct real_range used_range(const struct mu_tensor *in, struct real_range r)
+{
+	int32_t min = INT32_MAX, max = INT32_MIN;
+
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		const int32_t v = MU_DATA(int32_t, in)[i];
+		min = v < min ? v : min;
+		max = v > max ? v : max;
+	}
+	return (struct real_range){fminf(0, real_of(min, r)), real_of(max, r)};
+}
+
+/* Outputs a range as outputs i and i + 1. */
+static int output_range(struct kernel_call *c, unsigned i, struct real_range r, struct mu_err *err)
+{
+	MU_RETURN_IF_ERROR(kernel_out_value(c, i, MU_FLOAT, &r.min, err));
+	return kernel_out_value(c, i + 1, MU_FLOAT, &r.max, err);
+}
+
+/* Converts as x86 does. */
+static int64_t to_int64(double x)
+{
+	return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+
+/* TensorFlow converts to quint8 in fixed-point numbers of 16 fraction bits. */
+static void requantize_fixed_point(const struct mu_tensor *in, struct real_range from,
+				   struct real_range to, uint8_t *out)
+{
+	const float size = to.max - to.min;
+	const float steps = size == 0 ? 0 : 255 / size;
+	const float middle = (from.min + from.max) / 2 * steps * 0x1p16f;
+	const int64_t scale =
+	    size == 0 ? 0 : to_int64(255 * 0x1p16 * (double)(from.max - from.min) / (double)size);
+	const int64_t lowest =
+	    size == 0 ? 0 : to_int64(0x1p16 * ((double)to.min * 255) / (double)size);
+	/* unsigned: a sum or product that overflows wraps around */
+	const uint64_t offset = (uint64_t)to_int64((double)middle) - (uint64_t)lowest + (1 << 15);
+
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		const int64_t v = MU_DATA(int32_t, in)[i];
+		const int64_t scaled = (int64_t)((uint64_t)v * (uint64_t)scale) >> 32;
+		const int64_t step = (int64_t)((uint64_t)scaled + offset) >> 16;
+		out[i] = (uint8_t)(step < 0 ? 0 : step > 255 ? 255 : step);
+	}
+}
+
+/* Converts input 0 from one range to integers of another one. */
+static int requantize_range(struct kernel_call *c, struct real_range from, struct real_range to,
+			    struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	const enum mu_dtype type = args_attr_type(c->node, "out_type", MU_QUINT8);
+	struct quantizer wide, narrow;
+	struct mu_tensor *out;
+
+	MU_RETURN_IF_ERROR(read_quantizer(c, MU_QINT32, &wide, err));
+	MU_RETURN_IF_ERROR(read_quantizer(c, type, &narrow, err));
+	wide.mode = narrow.mode = MIN_FIRST;
+	const struct dequantize_range d = dequantize_range_of(&wide, from.min, from.max);
+	const struct quantize_range q = range_of(&narrow, &to.min, &to.max);
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, type, &in->shape, &out, err));
+	if (type == MU_QUINT8)
+		requantize_fixed_point(in, from, to, out->data);
+	for (int64_t i = 0; type != MU_QUINT8 && i < in->shape.count; i++)
+		store_integer(
+		    narrow.type, out->data, i,
+		    quantize_one(&narrow, &q, (float)MU_DATA(int32_t, in)[i] * d.scale + d.min));
+	return output_range(c, 1, to, err);
+}
+
+static int requantization_range(struct kernel_call *c, struct mu_err *err)
+{
+	struct real_range r;
+
+	MU_RETURN_IF_ERROR(input_range(c, &r, err));
+	return output_range(c, 0, used_range(kernel_in(c, 0), r), err);
+}
+
+static int quantize_down(struct kernel_call *c, struct mu_err *err)
+{
+	struct real_range r;
+
+	MU_RETURN_IF_ERROR(input_range(c, &r, err));
+	return requantize_range(c, r, used_range(kernel_in(c, 0), r), err);
+}
+
+static int requantize(struct kernel_call *c, struct mu_err *err)
+{
+	const struct real_range to = {*MU_DATA(float, kernel_in(c, 3)),
+				      *MU_DATA(float, kernel_in(c, 4))};
+	struct real_range from;
+
+	MU_RETURN_IF_ERROR(input_range(c, &from, err));
+	if (!(to.min <= 0))
+		return mu_invalid(err, "requested_output_min must be <= 0, but got %g",
+				  (double)to.min);
+	if (!(to.max >= to.min))
+		return mu_invalid(err,
+				  "requested_output_max must be >= requested_output_min, but got "
+				  "%g and %g",
+				  (double)to.max, (double)to.min);
+	return requantize_range(c, from, to, err);
+}
+
 static const struct kernel rows[] = {
     {"Dequantize", KERNEL_EXPENSIVE, .run = dequantize},
+    {"QuantizeDownAndShrinkRange", KERNEL_EXPENSIVE, .run = quantize_down},
     {"QuantizeV2", KERNEL_EXPENSIVE, .run = quantize},
+    {"RequantizationRange", KERNEL_EXPENSIVE, .run = requantization_range},
+    {"Requantize", KERNEL_EXPENSIVE, .run = requantize},
 };
 KERNEL_TABLE(nn_quantize, rows)
