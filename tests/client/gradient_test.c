@@ -285,6 +285,8 @@ static const struct {
     {"QuantizeV2", "TensorFlow has none either"},
     {"RequantizationRange", "TensorFlow has none either"},
     {"Requantize", "TensorFlow has none either"},
+    {"FusedPadConv2D", "TensorFlow has none either"},
+    {"FusedResizeAndPadConv2D", "TensorFlow has none either"},
     {"FractionalMaxPoolGrad", "TensorFlow has none either"},
     {"FractionalAvgPoolGrad", "TensorFlow has none either"},
     {"TensorArrayConcat", "the first version of an op; the C client builds the later one"},

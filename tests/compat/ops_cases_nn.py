@@ -91,6 +91,34 @@ def convolutions():
                                             "out_backprop": real(F, *grad)}, ok, rtol=1e-4, atol=1e-5)
 
 
+def fused_convolutions():
+    """TensorFlow wants the shapes of these ops before they run, and computes only the first image of a batch right.  conv_test.c has another."""
+    def padding(rows, columns, batch=(0, 0), depth=(0, 0)):
+        return np.array([batch, rows, columns, depth], I)
+
+    none, some = padding((0, 0), (0, 0)), padding((1, 2), (2, 0))
+    for t in (F, D, np.float16):
+        x, w = real(t, 1, 6, 7, 3), real(t, 3, 2, 3, 4)
+        close = {"known": True, "rtol": 2e-2 if t == np.float16 else 1e-4, "atol": 2e-2 if t == np.float16 else 1e-5}
+        for mode, pad, stride, p in itertools.product(("REFLECT", "SYMMETRIC"), ("SAME", "VALID"), (1, 2), (none, some)):
+            attrs = {"mode": mode, "padding": pad, "strides": [1, stride, stride, 1]}
+            yield Case("FusedPadConv2D", {"input": x, "paddings": p, "filter": w}, attrs, **close)
+            for size, corners in itertools.product(((9, 5), (6, 7), (4, 13)), (False, True)):
+                yield Case("FusedResizeAndPadConv2D", {"input": x, "size": i32(*size), "paddings": p, "filter": w}, {**attrs, "resize_align_corners": corners}, **close)
+    attrs = {"mode": "REFLECT", "padding": "VALID", "strides": [1, 1, 1, 1]}
+    x, w = real(F, 1, 6, 7, 3), real(F, 3, 2, 3, 4)
+    for p in (padding((6, 0), (0, 0)), padding((-1, 0), (0, 0)), padding((0, 0), (0, 0), batch=(1, 0)), padding((0, 0), (0, 0), depth=(0, 1))):
+        yield Case("FusedPadConv2D", {"input": x, "paddings": p, "filter": w}, attrs, known=True)
+        yield Case("FusedResizeAndPadConv2D", {"input": x, "size": i32(6, 7), "paddings": p, "filter": w}, attrs, known=True)
+    yield Case("FusedPadConv2D", {"input": x, "paddings": padding((6, 6), (7, 7)), "filter": w}, {**attrs, "mode": "SYMMETRIC"}, known=True, rtol=1e-4, atol=1e-5)
+    yield Case("FusedPadConv2D", {"input": x, "paddings": some, "filter": w}, {**attrs, "strides": [1, 2, 1, 1]}, known=True, rtol=1e-4, atol=1e-5)
+    for bad in ({"strides": [2, 1, 1, 1]}, {"strides": [1, 1, 1, 2]}):
+        yield Case("FusedPadConv2D", {"input": x, "paddings": some, "filter": w}, {**attrs, **bad}, known=True)
+    yield Case("FusedPadConv2D", {"input": x, "paddings": some, "filter": w[:, :, :2]}, attrs, known=True)
+    for size in ((0, 4), (-1, 4)):
+        yield Case("FusedResizeAndPadConv2D", {"input": x, "size": i32(*size), "paddings": some, "filter": w}, attrs, known=True)
+
+
 def integer_convolutions():
     for x, w, stride in (((2, 6, 7, 3), (3, 3, 3, 5), 1), ((2, 6, 6, 4), (1, 1, 4, 3), 1), ((1, 7, 7, 4), (3, 2, 2, 6), 2)):
         attrs = {"strides": [1, stride, stride, 1], "padding": "SAME"}
@@ -227,5 +255,5 @@ def paddings():
 
 
 def network_cases():
-    for group in (convolutions, integer_convolutions, depthwise, pooling, normalisation, paddings):
+    for group in (convolutions, fused_convolutions, integer_convolutions, depthwise, pooling, normalisation, paddings):
         yield from group()

@@ -186,12 +186,54 @@ static void window_attributes__out_of_range__are_invalid(void **state)
 	assert_int_equal(prepared("ELSEWHERE", 4, 1, 1, 0), -MU_INVALID_ARGUMENT);
 }
 
+/* TensorFlow computes only the first image right, so tests/compat compares that one. */
+static void padding_and_convolution_fused__is_right_for_each_image(void **state)
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_FLOAT};
+	struct mu_attr valid = {.kind = MU_ATTR_STRING, .s = mu_span_of("VALID")};
+	struct mu_attr reflect = {.kind = MU_ATTR_STRING, .s = mu_span_of("REFLECT")};
+	const int64_t image[] = {2, 1, 3, 1}, filter[] = {1, 1, 1, 1}, rows[] = {4, 2};
+	int64_t strides[] = {1, 1, 1, 1};
+	const int32_t paddings[8] = {[4] = 1};
+	struct mu_tensor in[3];
+	struct mu_shape s;
+	struct harness h;
+	struct mu_err err;
+	struct mu_node *n;
+
+	assert_int_equal(mu_graph_add(g, "n", "FusedPadConv2D", &n, NULL), 0);
+	mu_node_set_attr(g, n, "T", &type);
+	mu_node_set_attr(g, n, "padding", &valid);
+	mu_node_set_attr(g, n, "mode", &reflect);
+	set_ints(g, n, "strides", 4, strides);
+	assert_int_equal(mu_shape_set(&s, 4, image, NULL), 0);
+	assert_int_equal(mu_tensor_new(&in[0], MU_FLOAT, &s, NULL), 0);
+	for (int i = 0; i < 6; i++)
+		MU_DATA(float, &in[0])[i] = (float)i;
+	assert_int_equal(mu_shape_set(&s, 2, rows, NULL), 0);
+	assert_int_equal(mu_tensor_new(&in[1], MU_INT32, &s, NULL), 0);
+	memcpy(in[1].data, paddings, sizeof paddings);
+	assert_int_equal(mu_shape_set(&s, 4, filter, NULL), 0);
+	assert_int_equal(mu_tensor_new(&in[2], MU_FLOAT, &s, NULL), 0);
+	*MU_DATA(float, &in[2]) = 10;
+	assert_int_equal(harness_prepare(&h, rt, n, &err), 0);
+	for (unsigned i = 0; i < 3; i++)
+		harness_input(&h, in[i]);
+	assert_ok(harness_run(&h, &err), &err);
+	assert_int_equal(h.out[0].tensor.shape.count, 8);
+	assert_memory_equal(h.out[0].tensor.data, ((float[]){10, 0, 10, 20, 40, 30, 40, 50}),
+			    8 * sizeof(float));
+	harness_fini(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(fast_convolutions__give_what_the_plain_loops_give),
 	    cmocka_unit_test(window__larger_than_its_input__is_invalid),
 	    cmocka_unit_test(window_attributes__out_of_range__are_invalid),
+	    cmocka_unit_test(padding_and_convolution_fused__is_right_for_each_image),
 	};
 
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);

@@ -216,6 +216,7 @@ static const struct resize_method {
 } methods[] = {
     {"ScaleAndTranslate", scaled_taps, 0},
     {"ResizeBilinear", linear_taps, 2},
+    {"FusedResizeAndPadConv2D", linear_taps, 2}, /* runs ResizeBilinear with its own attributes */
     {"ResizeNearestNeighbor", nearest_taps, 1},
     {"ResizeBicubic", cubic_taps, 4},
     {"ResizeArea", area_taps, 2},
@@ -299,7 +300,8 @@ static int read_scale(const struct kernel_call *c, struct resize *r, struct mu_e
 static int read_sizes(const struct kernel_call *c, struct resize *r, const int64_t *in,
 		      const int64_t *out, struct mu_err *err)
 {
-	bool corners = args_attr_bool(c->node, "align_corners", false);
+	bool corners = args_attr_bool(c->node, "align_corners", false) ||
+		       args_attr_bool(c->node, "resize_align_corners", false);
 	bool centers = args_attr_bool(c->node, "half_pixel_centers", false);
 
 	for (unsigned i = 0; i < MU_COUNT(methods); i++)

@@ -4,10 +4,12 @@
 #include <limits.h>
 
 #include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
 #include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/kernel_table.h"
 #include "task/kernels/nn/checks.h"
 #include "task/kernels/nn/conv.h"
+#include "task/runtime/runtime.h"
 
 static int conv_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			struct mu_err *err)
@@ -203,11 +205,67 @@ static int conv_filter(struct kernel_call *c, struct mu_err *err)
 	return conv_run(c, &g, CONV_FILTER_GRAD, in->data, out->data, grad->data, err);
 }
 
+/* ---- convolutions fused with padding and resizing ---- */
+
+/* Replaces the image by the result of the CPU kernel of `op` for it and input `argument`.  The
+ * kernel reads the attributes of the fused node. */
+static int run_stage(const struct kernel_call *c, const char *op, unsigned argument,
+		     struct mu_tensor *image, struct mu_err *err)
+{
+	struct value in[2] = {{.tensor = *image}, {.tensor = *kernel_in(c, argument)}}, out = {0};
+	struct kernel_call stage = *c;
+
+	stage.in = in;
+	stage.n_in = MU_COUNT(in);
+	stage.out = &out;
+	stage.n_out = 1;
+	int rc = c->runtime->kernels->find(op)->run(&stage, err);
+	mu_tensor_unref(image);
+	*image = out.tensor;
+	return rc;
+}
+
+static int check_fused_paddings(const struct mu_tensor *paddings, struct mu_err *err)
+{
+	const int32_t *p = MU_DATA(int32_t, paddings);
+
+	if (p[0] || p[1] || p[6] || p[7])
+		return mu_invalid(err,
+				  "Fused mirror padding only support spatial padding, not %s: "
+				  "paddings are [%d %d] and [%d %d]",
+				  p[0] || p[1] ? "batches" : "channels", p[0], p[1], p[6], p[7]);
+	return 0;
+}
+
+/* Inputs: image, (FusedResizeAndPadConv2D) size, paddings, filter. */
+static int fused_conv(struct kernel_call *c, struct mu_err *err)
+{
+	const unsigned filter = c->n_in - 1, paddings = c->n_in - 2;
+	const enum mu_dtype type = kernel_in(c, 0)->dtype;
+	MU_AUTO_TENSOR image = mu_tensor_ref(kernel_in(c, 0));
+
+	MU_RETURN_IF_ERROR(check_fused_paddings(kernel_in(c, paddings), err));
+	if (paddings > 1) {
+		MU_RETURN_IF_ERROR(run_stage(c, "ResizeBilinear", 1, &image, err));
+		if (type != MU_FLOAT) { /* ResizeBilinear outputs floats */
+			MU_AUTO_TENSOR floats = image;
+			image = (struct mu_tensor){0};
+			MU_RETURN_IF_ERROR(convert_tensor(&image, type, &floats, err));
+		}
+	}
+	MU_RETURN_IF_ERROR(run_stage(c, "MirrorPad", paddings, &image, err));
+	MU_RETURN_IF_ERROR(run_stage(c, "Conv2D", filter, &image, err));
+	kernel_out_take(c, 0, mu_tensor_ref(&image));
+	return 0;
+}
+
 static const struct kernel rows[] = {
     {"Conv2D DepthwiseConv2dNative", KERNEL_EXPENSIVE, .run = conv, .prepare = conv_prepare},
     {"Conv2DBackpropInput DepthwiseConv2dNativeBackpropInput", KERNEL_EXPENSIVE, .run = conv_input,
      .prepare = conv_prepare},
     {"Conv2DBackpropFilter DepthwiseConv2dNativeBackpropFilter", KERNEL_EXPENSIVE,
      .run = conv_filter, .prepare = conv_prepare},
+    {"FusedPadConv2D FusedResizeAndPadConv2D", KERNEL_EXPENSIVE, .run = fused_conv,
+     .prepare = conv_prepare},
 };
 KERNEL_TABLE(nn_conv_ops, rows)
