@@ -360,6 +360,7 @@ static const struct {
     {"AudioSpectrogram", "input processing of audio; TensorFlow has none either"},
     {"Mfcc", "input processing of audio; TensorFlow has none either"},
     {"IgammaGradA", "TensorFlow has none either"},
+    {"MatrixExponential", "TensorFlow has none either"},
     {"MatrixLogarithm", "TensorFlow has none either"},
     {"MatrixSolveLs", "not implemented: TensorFlow has one for only one of its two algorithms"},
     {"MatrixSquareRoot", "not implemented: it needs the Kronecker product of the root"},

@@ -140,6 +140,9 @@ def values():
             if shape[-1]:  # an upper triangle with positive values has a real root, a plain one
                 tri = np.triu(real(D, *shape)) + 5 * np.eye(shape[-1]) if shape[-1] < 20 else np.eye(shape[-1])
                 yield Case("MatrixSquareRoot", {"input": tri.astype(t)}, seen=parts, **near(t, 10))
+            for scale in (1, 1e-3, 3):
+                x = (some(t, *shape) * (scale / max(shape[-1], 1)**0.5)).astype(t)
+                yield Case("MatrixExponential", {"input": x}, producer=26, seen=parts, **near(t, 10))
             if t in (C, Z):
                 yield Case("MatrixLogarithm", {"input": positive(t, *shape)}, seen=parts, **near(t, 30))
                 yield Case("MatrixLogarithm", {"input": apart(t, *shape)}, seen=parts, **near(t, 300))
@@ -152,6 +155,8 @@ def values():
     for op, more in (("SelfAdjointEigV2", {}), ("Eig", {"Tout": tf.complex128}), ("MatrixSquareRoot", {})):
         for x in BAD:
             yield Case(op, {"input": x}, more)
+    for x in (*BAD, np.full((2, 2), np.nan), np.array([[0, 1], [0, 0.]]), np.diag([1e-300, 0, 20, -700])):
+        yield Case("MatrixExponential", {"input": x}, producer=26, **near(D))
     for op, more in (("SelfAdjointEigV2", {}), ("Eig", {"Tout": tf.complex128})):
         yield Case(op, {"input": np.full((2, 2), np.nan)}, more)
     yield Case("SelfAdjointEigV2", {"input": np.eye(4)[::-1].copy()}, {"compute_v": False}, first=1, **near(D))

@@ -258,6 +258,51 @@ static int matrix_function(struct kernel_call *c, bool logarithm, struct mu_err 
 KERNEL_RUN(square_root, matrix_function(c, false, err))
 KERNEL_RUN(logarithm, matrix_function(c, true, err))
 
+/* Sums the Taylor series of a / 2^squarings, whose norm is below 1/2, and squares the sum. */
+static int exponential_one(const struct matrix_job *j, int64_t k, double *work)
+{
+	enum { DEGREE = 16 };
+	const bool z = j->a.is_complex;
+	const int n = j->a.rows;
+	const int64_t elements = (int64_t)n * n, reals = z ? 2 * elements : elements;
+	double *a = work, *sum = a + reals, *product = sum + reals, norm = 0;
+	int squarings = 0;
+
+	matrices_get(&j->a, k, BY_ROWS, a);
+	for (int64_t i = 0; i < reals; i++)
+		norm += a[i] * a[i];
+	if (isfinite(norm)) /* else the sum is not finite either */
+		frexp(sqrt(norm), &squarings);
+	squarings = squarings < 0 ? 0 : squarings + 1;
+	for (int64_t i = 0; i < reals; i++) {
+		a[i] = ldexp(a[i], -squarings);
+		sum[i] = 0;
+	}
+	for (int degree = DEGREE + 1; degree > 0; degree--) {
+		lapack_gemm(z, 'N', 'N', n, n, n, a, sum, product);
+		for (int64_t i = 0; i < reals; i++)
+			sum[i] = product[i] / degree;
+		for (int64_t i = 0; i < n; i++)
+			sum[i * (n + 1) * (z ? 2 : 1)] += 1;
+	}
+	for (; squarings; squarings--) {
+		lapack_gemm(z, 'N', 'N', n, n, n, sum, sum, product);
+		memcpy(sum, product, (size_t)reals * sizeof *sum);
+	}
+	matrices_put(j->out[0], k * elements, BY_ROWS, n, n, sum);
+	return 0;
+}
+
+static int exponential(struct kernel_call *c, struct mu_err *err)
+{
+	struct matrix_job j = {.one = exponential_one};
+
+	MU_RETURN_IF_ERROR(matrices_square_in(c, 0, &j.a, err));
+	MU_RETURN_IF_ERROR(kernel_out(c, 0, j.a.t->dtype, &j.a.t->shape, &j.out[0], err));
+	j.lwork = 3 * (int64_t)j.a.rows * j.a.rows;
+	return matrices_run(c, &j, "", err);
+}
+
 /* ---- singular values ---- */
 
 struct svd_job {
@@ -345,6 +390,7 @@ static int svd(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"Eig", .flags = KERNEL_EXPENSIVE, .run = eig},
+    {"MatrixExponential", .flags = KERNEL_EXPENSIVE, .run = exponential},
     {"MatrixLogarithm", .flags = KERNEL_EXPENSIVE, .run = logarithm},
     {"MatrixSquareRoot", .flags = KERNEL_EXPENSIVE, .run = square_root},
     {"SelfAdjointEigV2 BatchSelfAdjointEigV2", .flags = KERNEL_EXPENSIVE, .run = eigh},
