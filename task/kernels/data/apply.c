@@ -352,7 +352,7 @@ static const struct dataset_kind rows[] = {
     {DATASET("FilterDataset"), FILTER},
     {DATASET("ParallelFilterDataset"), FILTER, .n_scalars = 1},
     {DATASET("FlatMapDataset"), INTERLEAVE},
-    {DATASET("InterleaveDataset"), INTERLEAVE, .n_scalars = 2},
+    {DATASET("InterleaveDataset SloppyInterleaveDataset"), INTERLEAVE, .n_scalars = 2},
     {DATASET("ParallelInterleaveDatasetV2 ParallelInterleaveDatasetV3"), INTERLEAVE,
      .n_scalars = 3},
     {DATASET("ParallelInterleaveDatasetV4 ParallelInterleaveDataset "
