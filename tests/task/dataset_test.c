@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Iterators whose thread is busy when they are deleted. tests/compat compares the elements of
- * pipelines with TensorFlow's. */
+/* Iterators whose thread is busy when they are deleted, and datasets that TensorFlow 2.15 does not
+ * have.  tests/compat compares the elements of pipelines with TensorFlow's. */
 #include <pthread.h>
 #include <stdatomic.h>
 
