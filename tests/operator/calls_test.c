@@ -41,7 +41,7 @@ static void first_status__has_all_members(void **state)
 	fixture_free(s);
 }
 
-static void process__that_does_not_lead__writes_nothing(void **state)
+static void process__that_is_not_the_leader__writes_nothing(void **state)
 {
 	struct controller_fixture *s = fixture_new("", "{}", NULL);
 
@@ -65,8 +65,8 @@ static int count_of(const struct controller_fixture *s, const char *method, cons
 	return n;
 }
 
-/* The job's own pod is used, and not counted as created.  A pod with another owner stays and causes
- * an event.  A pod that is being deleted is waited for. */
+/* A pod that the job owns is used, and not counted as created.  A pod with another owner stays and
+ * causes an event.  The operator waits until a pod that is being deleted has gone. */
 static void existing_pod__is_used_only_if_the_job_owns_it(void **state)
 {
 	static const struct {
@@ -74,7 +74,7 @@ static void existing_pod__is_used_only_if_the_job_owns_it(void **state)
 		bool has_event, rejected;
 	} cases[] = {
 	    {POD("ps", "u2", RUNS), false, false},
-	    /* ours, but something removed its labels */
+	    /* owned by the job, without its labels */
 	    {"{\"metadata\":{\"name\":\"j-ps-0\",\"uid\":\"u2\",\"ownerReferences\":[{\"uid\":"
 	     "\"u1\",\"controller\":true}]}}",
 	     false, true},
@@ -87,7 +87,7 @@ static void existing_pod__is_used_only_if_the_job_owns_it(void **state)
 	     "\"2023-11-14T22:00:00Z\",\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]}"
 	     "}",
 	     false, false},
-	    /* of an earlier job of this name, with and without the time of its deletion */
+	    /* owned by an earlier job of this name, without and with deletionTimestamp */
 	    {"{\"metadata\":{\"name\":\"j-ps-0\",\"uid\":\"u8\",\"ownerReferences\":[{\"kind\":"
 	     "\"" JOB_KIND "\",\"name\":\"j\",\"uid\":\"u0\",\"controller\":true}]}}",
 	     false, false},
@@ -101,7 +101,7 @@ static void existing_pod__is_used_only_if_the_job_owns_it(void **state)
 		struct controller_fixture *s = fixture_new("", "{}", NULL);
 		bool has_event = false;
 
-		s->taken = cases[i].pod;
+		s->existing_pod = cases[i].pod;
 		run_reconcile(s);
 		for (int n = 0; n < s->n; n++)
 			has_event =
@@ -110,11 +110,11 @@ static void existing_pod__is_used_only_if_the_job_owns_it(void **state)
 		assert_int_equal(count(s, "DELETE"), 0);
 		s->now += 1;
 		run_reconcile(s);
-		if (cases[i].rejected) /* no watch tells when the name is free */
+		if (cases[i].rejected) /* no watch event shows that the name is free */
 			assert_in_range((int)s->requeue_after, 1, 30);
-		else if (i > 0) /* nor when the pod has gone */
+		else if (i > 0) /* no watch event shows that the pod has gone */
 			assert_in_range((int)s->requeue_after, 1, 2);
-		/* once if the pod is used, again in every reconcile if not */
+		/* one request if the pod is used, else one in each reconcile */
 		assert_int_equal(count_of(s, "POST", PODS_PATH, "\"name\":\"j-ps-0\"") == 1,
 				 i == 0);
 		assert_int_equal(count_of(s, "POST", EVENTS, "created "), 0);
@@ -122,7 +122,7 @@ static void existing_pod__is_used_only_if_the_job_owns_it(void **state)
 	}
 }
 
-/* All pods at once, and the service. */
+/* A job that creates all its pods and the service in one reconcile. */
 #define GANG "\"gang\":\"kueue\",\"queue\":\"q\""
 static void pods__of_one_reconcile__have_one_event(void **state)
 {
@@ -136,10 +136,10 @@ static void pods__of_one_reconcile__have_one_event(void **state)
 }
 
 /* A request that could not be sent is not reported; a rejected one is. */
-static void status__of_a_world_that_was_not_reached__is_not_stored(void **state)
+static void status__of_a_request_that_was_not_sent__is_not_stored(void **state)
 {
 	static const struct {
-		enum mu_code how;
+		enum mu_code reject_code;
 		bool stored;
 	} cases[] = {{MU_UNAVAILABLE, false},
 		     {MU_DEADLINE_EXCEEDED, false},
@@ -150,7 +150,7 @@ static void status__of_a_world_that_was_not_reached__is_not_stored(void **state)
 		struct controller_fixture *s = fixture_new("", "{}", NULL);
 
 		s->rejected = "\"kind\":\"Pod\"";
-		s->how = cases[i].how;
+		s->reject_code = cases[i].reject_code;
 		run_reconcile(s);
 		s->now += 1;
 		run_reconcile(s);
@@ -159,8 +159,8 @@ static void status__of_a_world_that_was_not_reached__is_not_stored(void **state)
 	}
 }
 
-/* Its pods would be placed with another's group, or never. */
-static void gang__whose_group_cannot_be_made__gets_no_pods(void **state)
+/* Pods without their group would wait forever, or join a group of the same name. */
+static void gang__whose_pod_group_cannot_be_created__gets_no_pods(void **state)
 {
 	static const enum mu_code codes[] = {MU_ALREADY_EXISTS, MU_INVALID_ARGUMENT, MU_ABORTED,
 					     MU_PERMISSION_DENIED, MU_UNAVAILABLE};
@@ -169,7 +169,7 @@ static void gang__whose_group_cannot_be_made__gets_no_pods(void **state)
 		struct controller_fixture *s = fixture_new("\"gang\":\"volcano\"", "{}", NULL);
 
 		s->rejected = "\"kind\":\"PodGroup\"";
-		s->how = codes[i];
+		s->reject_code = codes[i];
 		run_reconcile(s);
 		assert_int_equal(count_of(s, "POST", "/apis/scheduling", ""), 1);
 		assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 0);
@@ -177,13 +177,13 @@ static void gang__whose_group_cannot_be_made__gets_no_pods(void **state)
 	}
 }
 
-/* The scheduler of run.gang is not installed: the server knows no such kind. */
-static void gang__of_a_scheduler_that_is_missing__is_a_condition(void **state)
+/* The scheduler of run.gang is not installed: the API server does not have its PodGroup kind. */
+static void gang__whose_scheduler_is_not_installed__is_a_condition(void **state)
 {
 	struct controller_fixture *s = fixture_new("\"gang\":\"volcano\"", "{}", NULL);
 
 	s->rejected = "\"kind\":\"PodGroup\"";
-	s->how = MU_NOT_FOUND;
+	s->reject_code = MU_NOT_FOUND;
 	run_reconcile(s);
 	s->now += 60;
 	run_reconcile(s);
@@ -201,8 +201,8 @@ static void create__that_fails_among_others__is_the_only_one_repeated(void **sta
 {
 	static const struct {
 		const char *which;
-		enum mu_code how;
-		bool has_event; /* an event says so */
+		enum mu_code reject_code;
+		bool has_event; /* an event reports the failure */
 	} cases[] = {
 	    {"\"name\":\"j-ps-0\"", MU_UNAVAILABLE, false},
 	    {"\"name\":\"j-worker-0\"", MU_DEADLINE_EXCEEDED, false},
@@ -216,7 +216,7 @@ static void create__that_fails_among_others__is_the_only_one_repeated(void **sta
 
 		s->stores_status = true;
 		s->rejected = cases[i].which;
-		s->how = cases[i].how;
+		s->reject_code = cases[i].reject_code;
 		run_reconcile(s);
 		s->now += 1;
 		run_reconcile(s);
@@ -234,12 +234,12 @@ static void create__that_fails_among_others__is_the_only_one_repeated(void **sta
 	}
 }
 
-/* As Job's managedBy: another controller (MultiKueue) writes its pods and its status. */
+/* As with Job's managedBy: another controller (MultiKueue) writes the pods and the status. */
 static void job__that_another_controller_manages__is_left_alone(void **state)
 {
 	static const struct {
 		const char *by;
-		bool valid, ours;
+		bool valid, is_managed;
 	} cases[] = {{"kueue.x-k8s.io/multikueue", true, false},
 		     {"kueue.x-k8s.io/multikueue", false, false},
 		     {"muster.dev/operator", true, true},
@@ -254,25 +254,26 @@ static void job__that_another_controller_manages__is_left_alone(void **state)
 			cJSON_AddStringToObject(spec, "tasks", "none");
 		cJSON_SetValuestring(
 		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "9");
-		show(&s->controller.store, KIND_JOB, s->job);
+		receive_object(&s->controller.store, KIND_JOB, s->job);
 		run_reconcile(s);
-		assert_int_equal(s->n > 0, cases[i].ours);
+		assert_int_equal(s->n > 0, cases[i].is_managed);
 		fixture_free(s);
 	}
 }
 
 static void pod__that_is_rejected__is_retried_every_half_minute(void **state)
 {
-	static const char *const words[] = {"strict decoding error: unknown field \"spec.x\" (400)",
-					    "webhook \"w\" denied the request: x is invalid: y"};
+	static const char *const messages[] = {
+	    "strict decoding error: unknown field \"spec.x\" (400)",
+	    "webhook \"w\" denied the request: x is invalid: y"};
 
-	for (unsigned i = 0; i < MU_COUNT(words); i++) {
+	for (unsigned i = 0; i < MU_COUNT(messages); i++) {
 		struct controller_fixture *s = fixture_new(GANG, "{}", NULL);
 		const char *worker = s->rejected = "\"name\":\"j-worker-0\"";
 
 		s->stores_status = true;
-		s->how = MU_INVALID_ARGUMENT;
-		s->words = words[i];
+		s->reject_code = MU_INVALID_ARGUMENT;
+		s->reject_message = messages[i];
 		for (int n = 0; n < 3; n++, s->now += 30) {
 			run_reconcile(s);
 			assert_true(s->requeue_after > 0 && s->requeue_after <= 30);
@@ -294,8 +295,8 @@ static void rejections__of_several_creates__name_the_first_and_count_the_others(
 
 	s->stores_status = true;
 	s->rejected = "\"kind\":\"Pod\"";
-	s->how = MU_INVALID_ARGUMENT;
-	s->words = "strict decoding error: unknown field (400)";
+	s->reject_code = MU_INVALID_ARGUMENT;
+	s->reject_message = "strict decoding error: unknown field (400)";
 	run_reconcile(s);
 	assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 2);
 	assert_true(count_of(s, "PATCH", JOB_PATH "/status",
@@ -305,20 +306,23 @@ static void rejections__of_several_creates__name_the_first_and_count_the_others(
 	fixture_free(s);
 }
 
-/* It started with the cluster as it was, of which no watch has has_event; another create fails. */
-static void pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster(void **state)
+/* No watch event has shown the pod of epoch 1 before its create fails with ALREADY_EXISTS. The
+ * create of the service fails too. */
+static void pod__of_an_earlier_epoch_that_already_exists__does_not_count_as_updated(void **state)
 {
 #define AS_OF(epoch) "\"muster.dev/epoch\":\"" epoch "\",\"muster.dev/index\""
 	static const char old_status[] = "{\"phase\":\"Pending\",\"cluster\":{\"epoch\":1,"
 					 "\"epochSeen\":1,\"members\":\"others\"}}";
-	static const char seen[] = POD("ps", "u2", RUNS), there[] = POD("worker", "u3", RUNS);
+	static const char seen[] = POD("ps", "u2", RUNS),
+			  existing_worker[] = POD("worker", "u3", RUNS);
 	MU_AUTO_FREE char *new_ps = mu_xasprintf("%.*s" AS_OF("2") "%s", AT_INDEX(seen));
-	MU_AUTO_FREE char *old_worker = mu_xasprintf("%.*s" AS_OF("1") "%s", AT_INDEX(there));
+	MU_AUTO_FREE char *old_worker =
+	    mu_xasprintf("%.*s" AS_OF("1") "%s", AT_INDEX(existing_worker));
 	const char *const pods[] = {new_ps, NULL};
 	struct controller_fixture *s = fixture_new(GANG, old_status, pods);
 
-	s->how = MU_INVALID_ARGUMENT;
-	s->taken = old_worker;
+	s->reject_code = MU_INVALID_ARGUMENT;
+	s->existing_pod = old_worker;
 	s->rejected = "\"kind\":\"Service\"";
 	run_reconcile(s);
 	s->now += 60;
@@ -329,7 +333,7 @@ static void pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster
 	fixture_free(s);
 }
 
-static void pod__is_deleted_by_its_uid_and_in_its_own_time(void **state)
+static void pod__is_deleted_by_its_uid_with_its_own_grace_period(void **state)
 {
 	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", RUNS), NULL};
 	struct controller_fixture *s = fixture_new("\"suspend\":true", RUNNING, pods);
@@ -342,11 +346,11 @@ static void pod__is_deleted_by_its_uid_and_in_its_own_time(void **state)
 	assert_string_equal(
 	    s->calls[at].body,
 	    "{\"preconditions\":{\"uid\":\"u3\"},\"propagationPolicy\":\"Background\"}");
-	assert_int_equal(count(s, "DELETE"), 1); /* the ps waits for who saves */
+	assert_int_equal(count(s, "DELETE"), 1); /* the ps stays while a worker may save */
 	fixture_free(s);
 }
 
-static void server__that_cannot_be_asked_to_end__is_deleted(void **state)
+static void ps__that_cannot_be_reached_to_finish__is_deleted(void **state)
 {
 	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", ENDED), NULL};
 
@@ -355,28 +359,28 @@ static void server__that_cannot_be_asked_to_end__is_deleted(void **state)
 
 		s->reachable = reachable;
 		run_reconcile(s);
-		assert_int_equal(s->finished, 1);
+		assert_int_equal(s->finish_requests, 1);
 		assert_int_equal(call_of(s, "DELETE", "/api/v1/namespaces/d/pods/j-ps-0") >= 0,
 				 !reachable);
 		s->now += 9;
 		run_reconcile(s);
 		assert_int_equal(count(s, "DELETE"), !reachable);
-		s->now += 2; /* it was asked once, and is there still */
+		s->now += 2; /* the finish request was sent once, and the pod still exists */
 		run_reconcile(s);
-		assert_int_equal(s->finished, 1);
+		assert_int_equal(s->finish_requests, 1);
 		assert_int_equal(count(s, "DELETE"), 1);
 		fixture_free(s);
 	}
 }
 
-static void server__that_was_asked_to_end__is_not_active_again(void **state)
+static void ps__that_was_asked_to_finish__is_not_active_again(void **state)
 {
 	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", ENDED), NULL};
 	struct controller_fixture *s = fixture_new("", RUNNING, pods);
 
 	s->stores_status = true;
 	run_reconcile(s);
-	assert_int_equal(s->finished, 1);
+	assert_int_equal(s->finish_requests, 1);
 	assert_int_equal(count(s, "PATCH"), 1);
 	s->now += 9;
 	run_reconcile(s);
@@ -384,7 +388,7 @@ static void server__that_was_asked_to_end__is_not_active_again(void **state)
 	fixture_free(s);
 }
 
-static void server__of_a_command__stays_with_the_clean_policy_none(void **state)
+static void ps__of_a_command__stays_with_the_clean_policy_none(void **state)
 {
 	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", ENDED), NULL};
 	struct controller_fixture *s = fixture_new("\"cleanPodPolicy\":\"None\"", RUNNING, pods);
@@ -393,7 +397,7 @@ static void server__of_a_command__stays_with_the_clean_policy_none(void **state)
 	run_reconcile(s);
 	s->now += 60;
 	run_reconcile(s);
-	assert_true(s->finished > 0);
+	assert_true(s->finish_requests > 0);
 	assert_int_equal(count(s, "DELETE"), 0);
 	fixture_free(s);
 }
@@ -406,11 +410,11 @@ static void secret__that_is_rejected__is_a_condition(void **state)
 	cJSON_AddTrueToObject(security, "mtls");
 	cJSON_SetValuestring(cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"),
 			     "9");
-	show(&s->controller.store, KIND_JOB, s->job);
+	receive_object(&s->controller.store, KIND_JOB, s->job);
 	s->stores_status = true;
 	s->rejected = "\"kind\":\"Secret\"";
-	s->how = MU_PERMISSION_DENIED;
-	s->words = "secrets is forbidden: exceeded quota: small (403)";
+	s->reject_code = MU_PERMISSION_DENIED;
+	s->reject_message = "secrets is forbidden: exceeded quota: small (403)";
 	for (int n = 0; n < 2; n++, s->now += 30) {
 		run_reconcile(s);
 		assert_true(s->requeue_after > 0 && s->requeue_after <= 30);
@@ -421,7 +425,7 @@ static void secret__that_is_rejected__is_a_condition(void **state)
 	fixture_free(s);
 }
 
-static void job__whose_time_to_live_is_over__is_deleted_as_it_was_read(void **state)
+static void job__whose_time_to_live_is_over__is_deleted_by_uid_and_version(void **state)
 {
 	struct controller_fixture *s =
 	    fixture_new("\"ttlSecondsAfterFinished\":5",
@@ -492,7 +496,7 @@ static void event__that_was_not_posted__is_posted_again(void **state)
 	struct controller_fixture *s = fixture_new("", "{}", NULL);
 
 	s->rejected = "again";
-	s->how = MU_UNAVAILABLE;
+	s->reject_code = MU_UNAVAILABLE;
 	record_event(s, "again");
 	s->rejected = NULL;
 	record_event(s, "again");
@@ -506,23 +510,24 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(status__is_patched_with_the_uid_and_version_that_were_read),
 	    cmocka_unit_test(first_status__has_all_members),
-	    cmocka_unit_test(process__that_does_not_lead__writes_nothing),
+	    cmocka_unit_test(process__that_is_not_the_leader__writes_nothing),
 	    cmocka_unit_test(existing_pod__is_used_only_if_the_job_owns_it),
 	    cmocka_unit_test(pods__of_one_reconcile__have_one_event),
-	    cmocka_unit_test(status__of_a_world_that_was_not_reached__is_not_stored),
-	    cmocka_unit_test(gang__whose_group_cannot_be_made__gets_no_pods),
-	    cmocka_unit_test(gang__of_a_scheduler_that_is_missing__is_a_condition),
+	    cmocka_unit_test(status__of_a_request_that_was_not_sent__is_not_stored),
+	    cmocka_unit_test(gang__whose_pod_group_cannot_be_created__gets_no_pods),
+	    cmocka_unit_test(gang__whose_scheduler_is_not_installed__is_a_condition),
 	    cmocka_unit_test(create__that_fails_among_others__is_the_only_one_repeated),
 	    cmocka_unit_test(job__that_another_controller_manages__is_left_alone),
 	    cmocka_unit_test(pod__that_is_rejected__is_retried_every_half_minute),
 	    cmocka_unit_test(rejections__of_several_creates__name_the_first_and_count_the_others),
-	    cmocka_unit_test(pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster),
-	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
-	    cmocka_unit_test(server__that_cannot_be_asked_to_end__is_deleted),
-	    cmocka_unit_test(server__that_was_asked_to_end__is_not_active_again),
-	    cmocka_unit_test(server__of_a_command__stays_with_the_clean_policy_none),
+	    cmocka_unit_test(
+		pod__of_an_earlier_epoch_that_already_exists__does_not_count_as_updated),
+	    cmocka_unit_test(pod__is_deleted_by_its_uid_with_its_own_grace_period),
+	    cmocka_unit_test(ps__that_cannot_be_reached_to_finish__is_deleted),
+	    cmocka_unit_test(ps__that_was_asked_to_finish__is_not_active_again),
+	    cmocka_unit_test(ps__of_a_command__stays_with_the_clean_policy_none),
 	    cmocka_unit_test(secret__that_is_rejected__is_a_condition),
-	    cmocka_unit_test(job__whose_time_to_live_is_over__is_deleted_as_it_was_read),
+	    cmocka_unit_test(job__whose_time_to_live_is_over__is_deleted_by_uid_and_version),
 	    cmocka_unit_test(event__names_its_object_and_its_reporter),
 	    cmocka_unit_test(event__repeated__is_posted_every_five_minutes),
 	    cmocka_unit_test(event__that_was_not_posted__is_posted_again),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A controller whose io records the calls to the API server, and a store with one job and its pods.
- */
+/* A controller whose io records the calls to the API server, and a store with one job and its
+ * pods. */
 #ifndef MU_TESTS_OPERATOR_CONTROLLER_FIXTURE_H
 #define MU_TESTS_OPERATOR_CONTROLLER_FIXTURE_H
 
@@ -30,12 +30,13 @@ struct controller_fixture {
 	int n;
 	double now;
 	bool may_write, reachable;
-	bool stores_status;   /* that is written */
-	int finished;         /* times that a task was asked to end */
-	const char *taken;    /* there is a pod of every name already: this one */
-	const char *rejected; /* a create whose body has that fails in this way */
-	enum mu_code how;
-	const char *words; /* the server's; NULL: none that the plan knows */
+	bool stores_status;       /* the server stores the status patches of the job */
+	int finish_requests;      /* number of finish requests to tasks */
+	const char *existing_pod; /* each pod name already exists, as this pod */
+	const char *rejected;     /* creates whose body contains this text fail */
+	enum mu_code reject_code; /* the code of the failure */
+	const char
+	    *reject_message; /* the server's message; NULL: one that the plan does not recognise */
 	double requeue_after;
 	cJSON *job;
 };
@@ -86,16 +87,16 @@ static inline int on_call(void *user, const struct kube_request *rq, cJSON **out
 	cJSON_Delete(sent);
 	if (s->rejected && strcmp(rq->method, "POST") == 0 &&
 	    strstr(s->calls[s->n - 1].body, s->rejected))
-		return s->words ? mu_fail(err, s->how, "%s", s->words)
-				: mu_fail(err, s->how, "%s it is", s->rejected);
-	if (s->taken && strcmp(rq->method, "POST") == 0 && strstr(rq->path, "/pods"))
+		return s->reject_message ? mu_fail(err, s->reject_code, "%s", s->reject_message)
+					 : mu_fail(err, s->reject_code, "%s it is", s->rejected);
+	if (s->existing_pod && strcmp(rq->method, "POST") == 0 && strstr(rq->path, "/pods"))
 		return mu_fail(err, MU_ALREADY_EXISTS, "pods already exists (409)");
 	if (strcmp(rq->method, "GET") == 0 && strstr(rq->path, "/podgroups/"))
 		return mu_fail(err, MU_NOT_FOUND, "no such podgroup (404)");
 	if (!out)
 		return 0;
-	if (s->taken && strstr(rq->path, "/pods/")) {
-		*out = cJSON_Parse(s->taken);
+	if (s->existing_pod && strstr(rq->path, "/pods/")) {
+		*out = cJSON_Parse(s->existing_pod);
 		return 0;
 	}
 	if (s->stores_status && strcmp(rq->method, "PATCH") == 0)
@@ -116,7 +117,7 @@ static inline int on_post(void *user, const struct pod *task, const char *page, 
 	struct controller_fixture *s = user;
 
 	assert_string_equal(page, "finish");
-	s->finished++;
+	s->finish_requests++;
 	return s->reachable ? 0 : mu_fail(err, MU_UNAVAILABLE, "nobody there");
 }
 
@@ -130,13 +131,13 @@ static inline bool on_may_write(void *user)
 	return ((struct controller_fixture *)user)->may_write;
 }
 
-/* As a watch shows it. */
-static inline void show(struct store *c, enum object_kind kind, const cJSON *json)
+/* Delivers an object as a watch does. */
+static inline void receive_object(struct store *c, enum object_kind kind, const cJSON *json)
 {
 	store_object_seen(&(struct store_watch){c, kind, NULL}, json);
 }
 
-/* A job of one ps and one worker, whose status says `status` and which has these pods. */
+/* A job with one ps, one worker, this status and these pods. */
 static inline struct controller_fixture *fixture_new(const char *run, const char *status,
 						     const char *const *pods)
 {
@@ -157,12 +158,12 @@ static inline struct controller_fixture *fixture_new(const char *run, const char
 	s->controller.io = (struct controller_io){
 	    .call = on_call, .post = on_post, .now = on_now, .may_write = on_may_write, .user = s};
 	assert_non_null(s->job = cJSON_Parse(job));
-	show(c, KIND_JOB, s->job);
+	receive_object(c, KIND_JOB, s->job);
 	for (; pods && *pods; pods++) {
 		cJSON *pod = cJSON_Parse(*pods);
 
 		assert_non_null(pod);
-		show(c, KIND_POD, pod);
+		receive_object(c, KIND_POD, pod);
 		cJSON_Delete(pod);
 	}
 	return s;
@@ -183,7 +184,7 @@ static inline void fixture_free(struct controller_fixture *s)
 
 static inline void run_reconcile(struct controller_fixture *s)
 {
-	for (int i = 0; i < 4; i++) { /* as long as it requeues itself for its own changes */
+	for (int i = 0; i < 4; i++) { /* while the job is requeued because of its own writes */
 		struct mu_err err = {0};
 
 		int rc = reconcile(&s->controller, "d/j", &s->requeue_after, &err);
@@ -193,7 +194,7 @@ static inline void run_reconcile(struct controller_fixture *s)
 	}
 }
 
-/* The first call of that method to that path (or to one below it, with a '/' at its end). */
+/* Index of the first call with this method and path. A path that ends with '/' is a prefix. */
 static inline int call_of(const struct controller_fixture *s, const char *method, const char *path)
 {
 	size_t n = strlen(path);
@@ -215,12 +216,12 @@ static inline int count(const struct controller_fixture *s, const char *method)
 	return n;
 }
 
-#define POD(task, uid, more)                                                                       \
+#define POD(task, uid, status)                                                                     \
 	"{\"metadata\":{\"name\":\"j-" task "-0\",\"namespace\":\"d\",\"uid\":\"" uid "\","        \
 	"\"resourceVersion\":\"5\",\"labels\":{\"muster.dev/job\":\"j\",\"muster.dev/"             \
 	"task\":\"" task "\",\"muster.dev/"                                                        \
 	"index\":\"0\"},\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]},"              \
-	"\"status\":{" more "}}"
+	"\"status\":{" status "}}"
 /* Arguments of a %.*s and a %s: the text before the pod's index, and the text after the label's
  * name. */
 #define AT_INDEX(pod)                                                                              \

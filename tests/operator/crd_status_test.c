@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The API server drops members that the CRD does not declare, so a status that is written must be
- * one that the CRD declares. */
+/* The CRD declares each member of a written status: the API server drops the others. */
 #include "tests/test.h"
 
 #include <string.h>

@@ -9,11 +9,9 @@
 #include "operator/controller/reconcile.h"
 #include "tests/test.h"
 
-enum { SAID_MAX = 8 };
-
 static char *posted;
 
-static int write_down(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
+static int record_call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
 	assert_null(posted);
 	posted = mu_xasprintf("%.*s", (int)rq->body.len, rq->body.data);
@@ -32,22 +30,22 @@ static double monotonic(void)
 
 static struct job job = {.meta = {.namespace = "default", .name = "a", .uid = "uid-a"},
 			 .resource_version = "1"};
-static const struct snapshot seen = {.key = "default/a", .job = &job};
+static const struct snapshot job_snapshot = {.key = "default/a", .job = &job};
 
-static void event__of_any_words__says_them_as_they_are(void **state)
+static void event__with_special_characters__has_them_unchanged(void **state)
 {
-	static const char words[] = "it said \"no\\\" twice:\n\t\x01 caf\xc3\xa9 </b> %s";
+	static const char note[] = "it said \"no\\\" twice:\n\t\x01 caf\xc3\xa9 </b> %s";
 	static const struct controller_options options = {.identity = "test"};
 	struct controller c;
 	cJSON *e, *about;
 
 	controller_init(&c, &options, monotonic);
-	c.io = (struct controller_io){.call = write_down, .may_write = always};
-	struct reconcile r = {.controller = &c, .snapshot = &seen, .now = 1.5};
-	event_record(&r, true, "Failed", "%s", words);
+	c.io = (struct controller_io){.call = record_call, .may_write = always};
+	struct reconcile r = {.controller = &c, .snapshot = &job_snapshot, .now = 1.5};
+	event_record(&r, true, "Failed", "%s", note);
 	assert_non_null(e = cJSON_Parse(posted));
 	about = cJSON_GetObjectItem(e, "regarding");
-	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(e, "note")), words);
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(e, "note")), note);
 	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(e, "type")), "Warning");
 	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(about, "uid")), "uid-a");
 	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(about, "resourceVersion")),
@@ -60,7 +58,7 @@ static void event__of_any_words__says_them_as_they_are(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(event__of_any_words__says_them_as_they_are),
+	    cmocka_unit_test(event__with_special_characters__has_them_unchanged),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 /* The trainer's final report, from the pod's termination message to the status of the job. */
 #include "tests/operator/controller_fixture.h"
 
-/* Makes the job of the scene one of the built-in trainer. */
+/* Changes the job to one of the built-in trainer. */
 static void set_trainer(struct controller_fixture *s, int steps)
 {
 	cJSON *spec = cJSON_GetObjectItem(s->job, "spec");
@@ -13,11 +13,11 @@ static void set_trainer(struct controller_fixture *s, int steps)
 	cJSON_AddItemToObject(spec, "security", cJSON_Parse("{\"mtls\":false}"));
 	cJSON_ReplaceItemInObject(cJSON_GetObjectItem(s->job, "metadata"), "resourceVersion",
 				  cJSON_CreateString("8"));
-	show(&s->controller.store, KIND_JOB, s->job);
+	receive_object(&s->controller.store, KIND_JOB, s->job);
 }
 
-/* The target was 200000. */
-static void training_that_ended_early__keeps_its_step_and_says_why(void **state)
+/* The target is step 200000. */
+static void training__that_ended_early__reports_its_step_and_the_reason(void **state)
 {
 	static const struct {
 		const char *message, *step, *why;
@@ -62,7 +62,7 @@ static void training_that_ended_early__keeps_its_step_and_says_why(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(training_that_ended_early__keeps_its_step_and_says_why),
+	    cmocka_unit_test(training__that_ended_early__reports_its_step_and_the_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static void leader__whose_lease_may_have_expired__does_not_write(void **state)
 	atomic_store(&c->leading, true);
 	atomic_store(&c->lease_until_ms, mu_clock_ms() + 60000);
 	assert_true(leader_may_write(c));
-	atomic_store(&c->lease_until_ms, mu_clock_ms() - 1); /* it slept while its lease expired */
+	atomic_store(&c->lease_until_ms, mu_clock_ms() - 1); /* the lease expired during the wait */
 	assert_false(leader_may_write(c));
 	c->options.leader_election = false;
 	assert_true(leader_may_write(c));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures in a plan: the delay of an index, what its counts include, and failures that do not
- * count. */
+/* Numbers in a plan: the backoff of an index, the pod counts, and failures that do not count. */
 #include "tests/operator/plan_fixture.h"
 
 static const struct index_status *entry(const struct plan_fixture *w, const char *task, int index)
@@ -12,7 +11,7 @@ static const struct index_status *entry(const struct plan_fixture *w, const char
 	return NULL;
 }
 
-static void back_off__doubles_up_to_a_minute(void **state)
+static void backoff__doubles_up_to_a_minute(void **state)
 {
 	static const int waits[] = {1, 2, 4, 8, 16, 32, 60, 60};
 	struct plan_fixture w;
@@ -32,7 +31,7 @@ static void back_off__doubles_up_to_a_minute(void **state)
 	plan_fixture_end(&w);
 }
 
-static void node__taken_out_of_the_cluster__is_lost(void **state)
+static void node__removed_from_the_cluster__is_lost(void **state)
 {
 	struct observed_pod *p;
 	struct plan_fixture w;
@@ -48,8 +47,8 @@ static void node__taken_out_of_the_cluster__is_lost(void **state)
 	plan_fixture_end(&w);
 }
 
-/* Where nodes cannot be seen at all, none is known to be lost. */
-static void node__that_may_not_be_listed__is_not_lost(void **state)
+/* Without permission to list nodes, the planner treats no node as lost. */
+static void node__without_permission_to_list__is_not_lost(void **state)
 {
 	struct observed_pod *p;
 	struct plan_fixture w;
@@ -91,8 +90,8 @@ static void counts__match_the_existing_pods(void **state)
 	plan_fixture_end(&w);
 }
 
-/* Another operator wrote no status after it created the pods, and their program reports nothing. */
-static void kernels__that_the_status_lacks__are_those_that_pods_were_created_for(void **state)
+/* The previous leader created the pods and wrote no status; their program reports no kernels. */
+static void kernels__missing_in_the_status__are_taken_from_the_pods(void **state)
 {
 	static const struct {
 		const char *known, *chosen, *reported, *want;
@@ -117,7 +116,7 @@ static void kernels__that_the_status_lacks__are_those_that_pods_were_created_for
 	}
 }
 
-/* The built-in trainer tells its steps; a program of the user's may never tell any. */
+/* The built-in trainer reports its steps; a user's program may report none. */
 static void progress_deadline__of_a_program_that_reports_no_steps__never_fires(void **state)
 {
 	static const struct {
@@ -126,7 +125,7 @@ static void progress_deadline__of_a_program_that_reports_no_steps__never_fires(v
 	} cases[] = {
 	    {"command: [x]", false, false},
 	    {"train: {dataset: {path: d}}", false, true},
-	    {"train: {dataset: {path: d}}", true, false}, /* the operator does not ask */
+	    {"train: {dataset: {path: d}}", true, false}, /* the operator does not poll the tasks */
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
@@ -148,7 +147,7 @@ static void progress_deadline__of_a_program_that_reports_no_steps__never_fires(v
 	}
 }
 
-/* Nothing else may ever happen to the job. */
+/* No other event may ever cause a reconcile of the job. */
 static void progress_deadline__starts_with_the_reconcile_that_reports_running(void **state)
 {
 	struct plan_fixture w;
@@ -160,7 +159,7 @@ static void progress_deadline__starts_with_the_reconcile_that_reports_running(vo
 	plan_fixture_end(&w);
 }
 
-static void scheduling_deadline__is_not_that_of_a_pod_on_its_way_out(void **state)
+static void scheduling_deadline__ignores_pods_that_are_terminating(void **state)
 {
 	struct plan_fixture w;
 
@@ -173,7 +172,7 @@ static void scheduling_deadline__is_not_that_of_a_pod_on_its_way_out(void **stat
 	plan_fixture_end(&w);
 }
 
-/* A program of the classic kind ends its ps moments before the operator sees the chief's end. */
+/* In a classic program the ps exits moments before the operator sees the end of the chief. */
 static void ps__that_ends_with_0__runs_again_under_any_policy(void **state)
 {
 	static const char *const policies[] = {"Never", "OnFailure", "Always", "ExitCode"};
@@ -197,7 +196,7 @@ static void ps__that_ends_with_0__runs_again_under_any_policy(void **state)
 	}
 }
 
-/* A server that ends by itself, too early, is started again after any exit code. */
+/* A ps that exits before the workers is restarted after any exit code. */
 static void ps__that_ends_with_0_while_workers_run__runs_again(void **state)
 {
 	struct plan_fixture w;
@@ -230,14 +229,14 @@ static void restart_policy__of_a_task__overrides_that_of_the_job(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(back_off__doubles_up_to_a_minute),
-	    cmocka_unit_test(node__taken_out_of_the_cluster__is_lost),
-	    cmocka_unit_test(node__that_may_not_be_listed__is_not_lost),
+	    cmocka_unit_test(backoff__doubles_up_to_a_minute),
+	    cmocka_unit_test(node__removed_from_the_cluster__is_lost),
+	    cmocka_unit_test(node__without_permission_to_list__is_not_lost),
 	    cmocka_unit_test(counts__match_the_existing_pods),
-	    cmocka_unit_test(kernels__that_the_status_lacks__are_those_that_pods_were_created_for),
+	    cmocka_unit_test(kernels__missing_in_the_status__are_taken_from_the_pods),
 	    cmocka_unit_test(progress_deadline__of_a_program_that_reports_no_steps__never_fires),
 	    cmocka_unit_test(progress_deadline__starts_with_the_reconcile_that_reports_running),
-	    cmocka_unit_test(scheduling_deadline__is_not_that_of_a_pod_on_its_way_out),
+	    cmocka_unit_test(scheduling_deadline__ignores_pods_that_are_terminating),
 	    cmocka_unit_test(ps__that_ends_with_0__runs_again_under_any_policy),
 	    cmocka_unit_test(ps__that_ends_with_0_while_workers_run__runs_again),
 	    cmocka_unit_test(restart_policy__of_a_task__overrides_that_of_the_job),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Synchronous workers that were scaled away: each leaves, or one is sent to do it in its place. */
+/* Removed synchronous workers: each deregisters, or a departure pod deregisters in its place. */
 #include "tests/operator/plan_fixture.h"
 
 #define SYNC(mode, workers)                                                                        \
@@ -10,23 +10,23 @@
 
 static const char *env_of(const struct plan_fixture *w, const char *name)
 {
-	const struct plan_pod *made = NULL;
+	const struct plan_pod *departure_pod = NULL;
 
 	for (unsigned i = 0; i < w->plan->n_actions; i++)
 		if (w->plan->actions[i].pod)
-			made = w->plan->actions[i].pod;
-	for (unsigned i = 0; made && i < made->n_env; i++)
-		if (strcmp(made->env[i].name, name) == 0)
-			return made->env[i].value;
+			departure_pod = w->plan->actions[i].pod;
+	for (unsigned i = 0; departure_pod && i < departure_pod->n_env; i++)
+		if (strcmp(departure_pod->env[i].name, name) == 0)
+			return departure_pod->env[i].value;
 	return NULL;
 }
 
-static void expect_actions(struct plan_fixture *w, const char *wanted)
+static void expect_actions(struct plan_fixture *w, const char *want)
 {
 	const char *did = run_plan(w);
 
-	if (strcmp(did, wanted) != 0)
-		fail_msg("the plan is '%s' instead of '%s'", did, wanted);
+	if (strcmp(did, want) != 0)
+		fail_msg("the plan is '%s' instead of '%s'", did, want);
 }
 
 static const struct index_status *entry(const struct plan_fixture *w, int index)
@@ -38,19 +38,19 @@ static const struct index_status *entry(const struct plan_fixture *w, int index)
 	return NULL;
 }
 
-/* How worker/2 goes: before the manifest asks for two, or after. */
-enum how {
-	IT_RUNS,
-	IT_IS_KILLED,
-	IT_HAS_NOT_STARTED,
-	IT_WAS_KILLED_AND_IS_GONE,
-	IT_WAS_KILLED_AND_WAITS,
-	IT_WAS_DELETED_BY_FORCE,
-	IT_WAS_DELETED_BY_FORCE_AND_WAITS
+/* The state of worker/2 when, or after, the manifest reduces the workers to two. */
+enum worker_end {
+	RUNS_AT_REMOVAL,
+	KILLED_AFTER_REMOVAL,
+	NOT_STARTED,
+	KILLED_AND_GONE,
+	KILLED_AND_WAITS_FOR_RESTART,
+	FORCE_DELETED,
+	FORCE_DELETED_AND_WAITS_FOR_RESTART
 };
 
-/* All run, but for worker/2, which waits to. */
-static void start_without_the_last(struct plan_fixture *w, const char *manifest)
+/* All pods run except worker/2, which is pending. */
+static void start_with_worker_2_pending(struct plan_fixture *w, const char *manifest)
 {
 	plan_fixture_start(w, manifest);
 	run_plan(w);
@@ -90,60 +90,61 @@ static void removed_worker__that_may_not_have_deregistered__gets_a_departure_pod
 {
 	static const struct {
 		const char *mode;
-		enum how how;
+		enum worker_end worker_end;
 		int exit_code; /* observed before the pod is deleted; -1: not observed */
 		bool departure_attempts;
 	} cases[] = {
-	    {"sync", IT_RUNS, 143, false},
-	    {"sync", IT_RUNS, 0, false},
-	    {"sync", IT_RUNS, 137, true},
-	    {"sync", IT_RUNS, -1, true},
-	    {"sync", IT_IS_KILLED, 137, true},
-	    {"sync", IT_HAS_NOT_STARTED, -1, false},
-	    {"sync", IT_WAS_KILLED_AND_WAITS, -1, true},
-	    {"sync", IT_WAS_KILLED_AND_IS_GONE, -1, true},
-	    {"sync", IT_WAS_DELETED_BY_FORCE, -1, true},
-	    {"sync", IT_WAS_DELETED_BY_FORCE_AND_WAITS, -1, true},
-	    {"async", IT_WAS_KILLED_AND_IS_GONE, -1, false},
-	    {"async", IT_WAS_DELETED_BY_FORCE, -1, false},
-	    {"async", IT_RUNS, 137, false},
-	    {"async", IT_IS_KILLED, 137, false},
+	    {"sync", RUNS_AT_REMOVAL, 143, false},
+	    {"sync", RUNS_AT_REMOVAL, 0, false},
+	    {"sync", RUNS_AT_REMOVAL, 137, true},
+	    {"sync", RUNS_AT_REMOVAL, -1, true},
+	    {"sync", KILLED_AFTER_REMOVAL, 137, true},
+	    {"sync", NOT_STARTED, -1, false},
+	    {"sync", KILLED_AND_WAITS_FOR_RESTART, -1, true},
+	    {"sync", KILLED_AND_GONE, -1, true},
+	    {"sync", FORCE_DELETED, -1, true},
+	    {"sync", FORCE_DELETED_AND_WAITS_FOR_RESTART, -1, true},
+	    {"async", KILLED_AND_GONE, -1, false},
+	    {"async", FORCE_DELETED, -1, false},
+	    {"async", RUNS_AT_REMOVAL, 137, false},
+	    {"async", KILLED_AFTER_REMOVAL, 137, false},
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		bool sync = strcmp(cases[i].mode, "sync") == 0;
 		const char *three = sync ? SYNC("sync", "3") : SYNC("async", "3");
-		enum how how = cases[i].how;
-		bool by_force = how >= IT_WAS_DELETED_BY_FORCE;
+		enum worker_end worker_end = cases[i].worker_end;
+		bool by_force = worker_end >= FORCE_DELETED;
 		struct observed_pod *p;
 		struct plan_fixture w;
 
-		if (how == IT_HAS_NOT_STARTED)
-			start_without_the_last(&w, three);
+		if (worker_end == NOT_STARTED)
+			start_with_worker_2_pending(&w, three);
 		else
 			start_running(&w, three);
 		p = pod(&w, "worker", 2);
 		if (by_force)
 			remove_uid(&w, p->uid);
-		else if (how != IT_RUNS && how != IT_HAS_NOT_STARTED)
+		else if (worker_end != RUNS_AT_REMOVAL && worker_end != NOT_STARTED)
 			fail_pod(&w, "worker", 2, 137);
-		if (how == IT_WAS_DELETED_BY_FORCE_AND_WAITS)
+		if (worker_end == FORCE_DELETED_AND_WAITS_FOR_RESTART)
 			expect_actions(&w, "+worker/2 ");
-		if (how == IT_WAS_KILLED_AND_IS_GONE)
+		if (worker_end == KILLED_AND_GONE)
 			expect_actions(&w, "-worker/2 ");
-		if (how == IT_WAS_KILLED_AND_WAITS) {
-			run_plan(&w); /* deleted, and made anew after a second */
+		if (worker_end == KILLED_AND_WAITS_FOR_RESTART) {
+			run_plan(&w); /* deleted, and created again after a second */
 			w.now += 1;
 			expect_actions(&w, "+worker/2 ");
 		}
 		plan_fixture_edit(&w, sync ? SYNC("sync", "2") : SYNC("async", "2"));
-		if (how == IT_RUNS && cases[i].exit_code >= 0) {
-			p->deleting = p->ended_by_deletion = true; /* asked to end, it has */
+		if (worker_end == RUNS_AT_REMOVAL && cases[i].exit_code >= 0) {
+			p->deleting = p->ended_by_deletion =
+			    true; /* the pod has ended after its SIGTERM */
 			fail_pod(&w, "worker", 2, cases[i].exit_code);
 			p->phase = POD_FAILED;
 			expect_actions(&w, "");
 			remove_uid(&w, p->uid);
-		} else if (how != IT_WAS_KILLED_AND_IS_GONE && how != IT_WAS_DELETED_BY_FORCE) {
+		} else if (worker_end != KILLED_AND_GONE && worker_end != FORCE_DELETED) {
 			expect_actions(&w, "-worker/2 ");
 		}
 		run_plan(&w);
@@ -168,7 +169,8 @@ static void start_with_departure_pod(struct plan_fixture *w)
 	expect_actions(w, "+worker/2 ");
 	run_all(w);
 	expect_actions(w, "");
-	assert_int_equal(w->status.tasks[1].active, 2); /* it is no worker of the job */
+	assert_int_equal(w->status.tasks[1].active,
+			 2); /* the departure pod does not count as a worker */
 	assert_int_equal(w->status.tasks[1].ready, 2);
 }
 
@@ -180,7 +182,7 @@ static void departure_pod__that_succeeded__is_deleted_and_not_counted(void **sta
 	fail_pod(&w, "worker", 2, 0);
 	expect_actions(&w, "-worker/2 ");
 	assert_true(w.plan->urgent);                 /* the departure must not be lost */
-	assert_int_equal(entry(&w, 2)->attempts, 1); /* its end before, by a signal */
+	assert_int_equal(entry(&w, 2)->attempts, 1); /* the earlier end by a signal */
 	assert_int_equal(entry(&w, 2)->pending_departure_size, 0);
 	assert_false(entry(&w, 2)->done);
 	expect_actions(&w, "");
@@ -188,7 +190,7 @@ static void departure_pod__that_succeeded__is_deleted_and_not_counted(void **sta
 	plan_fixture_end(&w);
 }
 
-/* The look that made it found out for whom, and never stored that. */
+/* The reconcile that created the departure pod did not store for which worker. */
 static void departure_pod__that_disappears__is_created_again(void **state)
 {
 	struct plan_fixture w;
@@ -236,19 +238,19 @@ static void departure_pod__that_fails__is_created_three_times(void **state)
 		w.now = w.requeue_at > w.now ? w.requeue_at : w.now + 4;
 		if (strstr(run_plan(&w), "+worker/2")) {
 			times++;
-			/* as the API server writes it */
+			/* in the form of the API server */
 			pod(&w, "worker", 2)->created = floor(w.now);
 		}
 	}
 	assert_int_equal(times, 3);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
-	assert_int_equal(w.status.restarts, 1); /* the worker's own */
+	assert_int_equal(w.status.restarts, 1); /* of the worker itself */
 	assert_true(w.status.conditions[COND_WORKERS_AWAITED].status);
 	assert_non_null(strstr(w.status.conditions[COND_WORKERS_AWAITED].message,
 			       "scale worker to 3 or more, or stop the job"));
 	w.now += 1;
 	run_plan(&w);
-	assert_false(w.changed); /* it is said once */
+	assert_false(w.changed); /* the condition is written once */
 	plan_fixture_edit(&w, SYNC("sync", "3"));
 	expect_actions(&w, "+worker/2 ");
 	run_all(&w);
@@ -257,7 +259,7 @@ static void departure_pod__that_fails__is_created_three_times(void **state)
 	plan_fixture_end(&w);
 }
 
-/* A pod rejected by a quota, for example, is no attempt: attempts are pods that were created. */
+/* Attempts count created pods; a pod that a quota rejects, for example, is not one. */
 static void departure_pod__that_is_rejected__is_retried_without_an_attempt(void **state)
 {
 	struct plan_fixture w;
@@ -266,16 +268,16 @@ static void departure_pod__that_is_rejected__is_retried_without_an_attempt(void 
 	fail_pod(&w, "worker", 2, 137);
 	plan_fixture_edit(&w, SYNC("sync", "2"));
 	expect_actions(&w, "-worker/2 ");
-	w.full = true;
+	w.creates_fail = true;
 	expect_actions(&w, "+worker/2 ");
 	for (int i = 0; i < 5; i++) {
 		w.now += 30;
 		expect_actions(&w, "+worker/2 ");
-		assert_false(w.changed); /* nor is each try a write */
+		assert_false(w.changed); /* a retry writes no status */
 		assert_int_equal(entry(&w, 2)->departure_attempts, 0);
 	}
 	assert_false(w.status.conditions[COND_WORKERS_AWAITED].set);
-	w.full = false;
+	w.creates_fail = false;
 	expect_actions(&w, "+worker/2 ");
 	assert_true(pod(&w, "worker", 2)->is_departure_pod);
 	plan_fixture_end(&w);
@@ -348,7 +350,7 @@ static void departure__of_a_suspended_job__is_cleared(void **state)
 	plan_fixture_end(&w);
 }
 
-/* A snapshot may still have the removed worker's pod. */
+/* A snapshot may still contain the pod of the removed worker. */
 static void departure_pod__beside_the_pod_of_its_worker__stays(void **state)
 {
 	struct plan_fixture w;

@@ -2,7 +2,7 @@
 /* Messages for a task that failed or cannot start: the object, the problem, the next step. */
 #include "tests/operator/plan_fixture.h"
 
-static void says(const struct plan_fixture *w, enum condition_type type, const char *text)
+static void expect_message(const struct plan_fixture *w, enum condition_type type, const char *text)
 {
 	const struct condition *c = &w->status.conditions[type];
 
@@ -52,13 +52,14 @@ static void backoff_limit__that_is_exceeded__names_the_last_failure(void **state
 
 		end_twice(&w, cases[i].code, cases[i].reason);
 		assert_int_equal(w.status.phase, JOB_FAILED);
-		says(&w, COND_FAILED, "2 failures, more than backoffLimit: 1; worker/1 ended ");
-		says(&w, COND_FAILED, cases[i].text);
+		expect_message(&w, COND_FAILED,
+			       "2 failures, more than backoffLimit: 1; worker/1 ended ");
+		expect_message(&w, COND_FAILED, cases[i].text);
 		plan_fixture_end(&w);
 	}
 }
 
-/* Nothing is cut off where every name has the greatest length. */
+/* The message is not truncated when each name has its maximum length. */
 static void failure_message__with_names_of_maximum_length__is_complete(void **state)
 {
 	static const char manifest[] =
@@ -77,12 +78,12 @@ static void failure_message__with_names_of_maximum_length__is_complete(void **st
 	pod(&w, "a", 0)->reason = "OOMKilled";
 	pod(&w, "a", 0)->node = "x23456789012345678901234567890123456789012345678901234567890123";
 	run_plan(&w);
-	says(&w, COND_FAILED, "kubectl logs -n n2345");
-	says(&w, COND_FAILED, "0123-a-0");
+	expect_message(&w, COND_FAILED, "kubectl logs -n n2345");
+	expect_message(&w, COND_FAILED, "0123-a-0");
 	plan_fixture_end(&w);
 }
 
-static void restart__while_it_goes_on__names_the_task_and_the_reason(void **state)
+static void restart__in_progress__names_the_task_and_the_reason(void **state)
 {
 	struct plan_fixture w;
 
@@ -91,9 +92,9 @@ static void restart__while_it_goes_on__names_the_task_and_the_reason(void **stat
 	pod(&w, "worker", 1)->reason = "OOMKilled";
 	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RESTARTING);
-	says(&w, COND_RESTARTING, "worker/1 ended with exit code 137 (OOMKilled: ");
-	says(&w, COND_RESTARTING, " and runs again; 1 failures so far, backoffLimit 20");
-	/* that is the message of the job, in `kubectl get` */
+	expect_message(&w, COND_RESTARTING, "worker/1 ended with exit code 137 (OOMKilled: ");
+	expect_message(&w, COND_RESTARTING, " and runs again; 1 failures so far, backoffLimit 20");
+	/* `kubectl get` shows this message of the job */
 	assert_ptr_equal(job_status_trouble(&w.status), &w.status.conditions[COND_RESTARTING]);
 	w.now += 100;
 	run_plan(&w);
@@ -113,7 +114,7 @@ static void job__without_workers__is_reported(void **state)
 	run_all(&w);
 	run_plan(&w);
 	assert_string_equal(w.status.conditions[COND_READY].reason, "NoWorkers");
-	says(&w, COND_READY, "tasks.worker.replicas is 0, so nothing trains");
+	expect_message(&w, COND_READY, "tasks.worker.replicas is 0, so nothing trains");
 	assert_non_null(job_status_trouble(&w.status));
 	plan_fixture_edit(&w, HEAD "  tasks: {ps: {}, worker: {replicas: 1}}\n");
 	run_plan(&w);
@@ -131,10 +132,10 @@ static void claim__that_is_missing__is_named(void **state)
 	run_plan(&w);
 	pod(&w, "ps", 0)->reason = POD_CLAIM_MISSING;
 	run_plan(&w);
-	says(&w, COND_READY, "ps/0: volume claim ckpt does not exist; create it");
-	pod(&w, "ps", 0)->detail = "data"; /* of its template */
+	expect_message(&w, COND_READY, "ps/0: volume claim ckpt does not exist; create it");
+	pod(&w, "ps", 0)->detail = "data"; /* the volume of the pod template */
 	run_plan(&w);
-	says(&w, COND_READY, "ps/0: volume claim data does not exist; create it");
+	expect_message(&w, COND_READY, "ps/0: volume claim data does not exist; create it");
 	plan_fixture_end(&w);
 }
 
@@ -160,10 +161,11 @@ static void scheduler__that_does_not_run__is_named(void **state)
 		w.now = w.requeue_at;
 		run_plan(&w);
 		assert_string_equal(w.status.conditions[COND_READY].reason, "SchedulerMissing");
-		says(&w, COND_READY, "ps/0: no scheduler has considered its pod for 30 s");
-		says(&w, COND_READY, cases[i].text);
+		expect_message(&w, COND_READY,
+			       "ps/0: no scheduler has considered its pod for 30 s");
+		expect_message(&w, COND_READY, cases[i].text);
 		for (unsigned n = 0; n < w.n_pods; n++)
-			w.pods[n].node = "n1"; /* they are placed now, and pull their image */
+			w.pods[n].node = "n1"; /* the pods are scheduled and pull their image */
 		run_plan(&w);
 		assert_string_equal(w.status.conditions[COND_READY].reason, "Waiting");
 		plan_fixture_end(&w);
@@ -198,7 +200,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(backoff_limit__that_is_exceeded__names_the_last_failure),
 	    cmocka_unit_test(failure_message__with_names_of_maximum_length__is_complete),
-	    cmocka_unit_test(restart__while_it_goes_on__names_the_task_and_the_reason),
+	    cmocka_unit_test(restart__in_progress__names_the_task_and_the_reason),
 	    cmocka_unit_test(job__without_workers__is_reported),
 	    cmocka_unit_test(claim__that_is_missing__is_named),
 	    cmocka_unit_test(scheduler__that_does_not_run__is_named),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fixture around job_plan: its actions are executed at once, pods change as a test says, and the
- * status passes through its JSON form between two reconciles, as it does in a cluster. Included by
- * tests, each of which is one program. */
+/* A fixture around job_plan. It executes the actions of a plan at once. Tests change the pods
+ * directly. The status passes through its JSON form between two reconciles, as in a cluster. */
 #ifndef MU_TESTS_OPERATOR_PLAN_FIXTURE_H
 #define MU_TESTS_OPERATOR_PLAN_FIXTURE_H
 
@@ -23,15 +22,15 @@ struct plan_fixture {
 	struct job_spec *spec;
 	struct observed_pod pods[MAX_PODS];
 	char uids[MAX_PODS][32], tasks[MAX_PODS][40];
-	unsigned n_pods, made;
+	unsigned n_pods, n_created;
 	bool service, changed;
-	bool full; /* no pod is made */
+	bool creates_fail; /* every create of a pod fails */
 	bool no_gpu_image, no_poll;
 	const char *rejected, *group_phase, *group_message;
 	struct job_status status;
 	double now, requeue_at, last_progress;
-	int64_t step;   /* as the chief reports it now */
-	char log[4096]; /* actions of the last look: "+worker/0 -ps/1 !ps/0 " */
+	int64_t step;   /* the step that the chief reports */
+	char log[4096]; /* actions of the last plan: "+worker/0 -ps/1 !ps/0 " */
 	struct job_plan *plan;
 	struct node_info node;
 };
@@ -44,7 +43,7 @@ static void plan_fixture_start(struct plan_fixture *w, const char *manifest)
 	assert_ok(job_spec_parse(&w->spec, mu_span_of(manifest), "j.yaml", &err), &err);
 }
 
-/* Another manifest for the same job: what `kubectl apply` or `kubectl scale` does. */
+/* Replaces the manifest of the job, as `kubectl apply` and `kubectl scale` do. */
 static inline void plan_fixture_edit(struct plan_fixture *w, const char *manifest)
 {
 	job_plan_free(mu_steal(&w->plan)); /* it borrows the spec */
@@ -95,14 +94,14 @@ static void act(struct plan_fixture *w, const struct plan_action *a)
 	case ACTION_CREATE_POD:
 		log_action(w, '+', a);
 		assert_null(pod(w, a->task, a->index));
-		if (w->full)
+		if (w->creates_fail)
 			break;
 		p = &w->pods[w->n_pods];
-		snprintf(w->uids[w->made % MAX_PODS], 32, "uid-%u", w->made);
-		snprintf(w->tasks[w->made % MAX_PODS], 40, "%s", a->task);
-		*p = (struct observed_pod){.task = w->tasks[w->made % MAX_PODS],
+		snprintf(w->uids[w->n_created % MAX_PODS], 32, "uid-%u", w->n_created);
+		snprintf(w->tasks[w->n_created % MAX_PODS], 40, "%s", a->task);
+		*p = (struct observed_pod){.task = w->tasks[w->n_created % MAX_PODS],
 					   .index = a->index,
-					   .uid = w->uids[w->made++ % MAX_PODS],
+					   .uid = w->uids[w->n_created++ % MAX_PODS],
 					   .exit_code = -1,
 					   .gpu = a->pod->kernels.gpu,
 					   .is_departure_pod = a->pod->is_departure_pod,
@@ -151,24 +150,25 @@ static const char *run_plan(struct plan_fixture *w)
 	const struct plan_options options = {.image = "task:1",
 					     .image_gpu = w->no_gpu_image ? NULL : "cuda:1",
 					     .image_tensorboard = "tf:1"};
-	struct observed_job seen = {.pods = w->pods,
-				    .n_pods = w->n_pods,
-				    .service = w->service,
-				    .group = w->group_phase ? (int)w->n_pods : 0,
-				    .group_phase = w->group_phase,
-				    .group_message = w->group_message,
-				    .status = w->status,
-				    .progress = {.set = w->step > 0, .step = w->step, .loss = NAN},
-				    .last_progress = w->last_progress,
-				    .polled_at = w->no_poll ? 0 : w->now,
-				    .nodes = &w->node,
-				    .n_nodes = w->node.name != NULL};
+	struct observed_job observed = {
+	    .pods = w->pods,
+	    .n_pods = w->n_pods,
+	    .service = w->service,
+	    .group = w->group_phase ? (int)w->n_pods : 0,
+	    .group_phase = w->group_phase,
+	    .group_message = w->group_message,
+	    .status = w->status,
+	    .progress = {.set = w->step > 0, .step = w->step, .loss = NAN},
+	    .last_progress = w->last_progress,
+	    .polled_at = w->no_poll ? 0 : w->now,
+	    .nodes = &w->node,
+	    .n_nodes = w->node.name != NULL};
 	MU_AUTO_BUF text = {0};
 	cJSON *patch;
 
 	job_plan_free(w->plan);
 	w->log[0] = '\0';
-	w->plan = job_plan_new(w->spec, &options, &seen, w->now);
+	w->plan = job_plan_new(w->spec, &options, &observed, w->now);
 	w->requeue_at = w->plan->requeue_at;
 	for (unsigned i = 0; i < w->plan->n_actions; i++)
 		act(w, &w->plan->actions[i]);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_plan against a small world (plan_world.h): the life of a job and its tasks. One file, because
- * all tests follow the one job from its start; departures, failures and policies have files of
- * their own. */
+/* job_plan with plan_fixture.h: the life of a job and its tasks. All tests follow one job from its
+ * start. Departures, failures and policies have their own files. */
 #include "operator/plan/planner.h"
 #include "tests/operator/plan_fixture.h"
 
-static void job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief(void **state)
+static void job__from_start_to_end__starts_the_ps_first_and_succeeds_with_its_chief(void **state)
 {
 	struct plan_fixture w;
 
@@ -22,7 +21,7 @@ static void job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief(vo
 	assert_true(w.status.conditions[COND_READY].status);
 	assert_int_equal(w.status.tasks[1].ready, 2);
 	assert_string_equal(run_plan(&w), "");
-	assert_false(w.changed); /* a quiet job costs nothing */
+	assert_false(w.changed); /* an unchanged job causes no status write */
 	fail_pod(&w, "worker", 1, 0);
 	assert_string_equal(run_plan(&w), "");
 	assert_int_equal(w.status.phase, JOB_RUNNING);
@@ -35,7 +34,7 @@ static void job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief(vo
 	plan_fixture_end(&w);
 }
 
-static void job__with_the_chief_done_and_a_ps_that_ends_itself__costs_no_failure(void **state)
+static void ps__that_ends_after_the_chief__is_not_a_failure(void **state)
 {
 	struct plan_fixture w;
 
@@ -53,7 +52,7 @@ static void worker__ended_by_its_deletion__is_not_recorded(void **state)
 	struct plan_fixture w;
 
 	start_running(&w, TWO);
-	fail_pod(&w, "worker", 0, 0); /* it was told to end, and did so well */
+	fail_pod(&w, "worker", 0, 0); /* it ends with 0 after SIGTERM */
 	pod(&w, "worker", 0)->deleting = pod(&w, "worker", 0)->ended_by_deletion = true;
 	fail_pod(&w, "worker", 1, 143);
 	pod(&w, "worker", 1)->deleting = pod(&w, "worker", 1)->ended_by_deletion = true;
@@ -66,7 +65,7 @@ static void worker__ended_by_its_deletion__is_not_recorded(void **state)
 	plan_fixture_end(&w);
 }
 
-static void worker__evicted_while_it_ended_well__is_not_done(void **state)
+static void worker__evicted_and_ended_with_0__is_not_done(void **state)
 {
 	struct plan_fixture w;
 
@@ -80,7 +79,7 @@ static void worker__evicted_while_it_ended_well__is_not_done(void **state)
 	plan_fixture_end(&w);
 }
 
-static void worker__whose_older_pod_shows_in_an_old_list__is_counted_once(void **state)
+static void worker__whose_earlier_pod_appears_in_a_stale_list__is_counted_once(void **state)
 {
 	struct plan_fixture w;
 
@@ -98,7 +97,7 @@ static void worker__whose_older_pod_shows_in_an_old_list__is_counted_once(void *
 	plan_fixture_end(&w);
 }
 
-static void worker__stuck_on_a_lost_node__is_replaced_and_costs_nothing(void **state)
+static void worker__stuck_on_a_lost_node__is_replaced_without_a_failure(void **state)
 {
 	struct observed_pod *p;
 	struct plan_fixture w;
@@ -110,7 +109,7 @@ static void worker__stuck_on_a_lost_node__is_replaced_and_costs_nothing(void **s
 	p->deleting = true;
 	p->deletion_due = w.now + 30;
 	w.now += 100;
-	assert_string_equal(run_plan(&w), ""); /* the node lives: its kubelet is slow */
+	assert_string_equal(run_plan(&w), ""); /* the node is alive, but its kubelet is slow */
 	w.node.lost = true;
 	w.now = p->deletion_due + 10;
 	assert_string_equal(run_plan(&w), "");
@@ -122,7 +121,7 @@ static void worker__stuck_on_a_lost_node__is_replaced_and_costs_nothing(void **s
 	plan_fixture_end(&w);
 }
 
-static void worker__killed__runs_again_after_its_back_off(void **state)
+static void worker__killed__runs_again_after_its_backoff(void **state)
 {
 	struct plan_fixture w;
 
@@ -142,7 +141,7 @@ static void worker__killed__runs_again_after_its_back_off(void **state)
 	plan_fixture_end(&w);
 }
 
-static void worker__that_fails_by_its_own_verdict__fails_the_job(void **state)
+static void worker__with_a_permanent_exit_code__fails_the_job(void **state)
 {
 	struct plan_fixture w;
 
@@ -150,7 +149,7 @@ static void worker__that_fails_by_its_own_verdict__fails_the_job(void **state)
 	fail_pod(&w, "worker", 1, 1);
 	pod(&w, "worker", 1)->reason = "Error";
 	pod(&w, "worker", 1)->node = "n7";
-	/* the chief may save its variables, which the server holds */
+	/* the ps stays: the chief may save its variables */
 	assert_string_equal(run_plan(&w), "-worker/0 ");
 	assert_int_equal(w.status.phase, JOB_FAILED);
 	assert_string_equal(w.status.conditions[COND_FAILED].message,
@@ -161,7 +160,7 @@ static void worker__that_fails_by_its_own_verdict__fails_the_job(void **state)
 	plan_fixture_end(&w);
 }
 
-static void worker__evicted__costs_no_back_off(void **state)
+static void worker__evicted__has_no_backoff(void **state)
 {
 	struct plan_fixture w;
 
@@ -173,7 +172,7 @@ static void worker__evicted__costs_no_back_off(void **state)
 	assert_string_equal(run_plan(&w), "-worker/0 ");
 	assert_int_equal(w.status.restarts, 0);
 	assert_string_equal(run_plan(&w), "+worker/0 ");
-	/* a node that ends it again and again is not asked without a pause */
+	/* repeated evictions do get a backoff */
 	fail_pod(&w, "worker", 0, 1);
 	pod(&w, "worker", 0)->disrupted = true;
 	assert_string_equal(run_plan(&w), "-worker/0 ");
@@ -185,8 +184,8 @@ static void worker__evicted__costs_no_back_off(void **state)
 	plan_fixture_end(&w);
 }
 
-/* The new policy is for later ends: the index runs again already. */
-static void restart_policy__that_is_edited__does_not_judge_earlier_ends(void **state)
+/* The new policy applies to later ends: the index runs again already. */
+static void restart_policy__that_is_edited__does_not_apply_to_earlier_ends(void **state)
 {
 	struct plan_fixture w;
 
@@ -224,7 +223,7 @@ static void failures__beyond_the_limit__fail_the_job(void **state)
 	plan_fixture_end(&w);
 }
 
-static void ps__that_fails_while_workers_run__comes_back_alone(void **state)
+static void ps__that_fails_while_workers_run__is_restarted_alone(void **state)
 {
 	struct plan_fixture w;
 
@@ -237,8 +236,8 @@ static void ps__that_fails_while_workers_run__comes_back_alone(void **state)
 	plan_fixture_end(&w);
 }
 
-/* A trainer takes its server down before it ends: its pod runs and is no longer ready. */
-static void worker__that_came_back_and_now_ends__is_not_on_its_way_back_again(void **state)
+/* The trainer stops its server before it exits: its pod runs and is no longer ready. */
+static void worker__restarted_and_now_ending__is_not_restarting(void **state)
 {
 	struct plan_fixture w;
 
@@ -247,7 +246,7 @@ static void worker__that_came_back_and_now_ends__is_not_on_its_way_back_again(vo
 	run_plan(&w);
 	w.now += 100;
 	assert_string_equal(run_plan(&w), "+worker/0 ");
-	pod(&w, "worker", 0)->phase = POD_RUNNING; /* its server does not answer yet */
+	pod(&w, "worker", 0)->phase = POD_RUNNING; /* running, not yet ready */
 	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RESTARTING);
 	pod(&w, "worker", 0)->ready = pod(&w, "worker", 0)->was_ready = true;
@@ -279,7 +278,7 @@ static void replicas__changed__add_and_remove_workers_only(void **state)
 	plan_fixture_end(&w);
 }
 
-static void epoch__is_seen_when_the_last_task_has_it(void **state)
+static void epoch_seen__is_set_when_the_last_task_has_the_epoch(void **state)
 {
 	struct plan_fixture w;
 
@@ -301,15 +300,15 @@ static void epoch__is_seen_when_the_last_task_has_it(void **state)
 	run_plan(&w);
 	assert_int_equal(w.status.epoch_seen, epoch + 1);
 	assert_null(w.plan->membership_update);
-	pod(&w, "ps", 0)->epoch = epoch; /* who looks now has not heard that it was told */
+	pod(&w, "ps", 0)->epoch = epoch; /* a new leader has no record of the membership update */
 	run_plan(&w);
 	assert_int_equal(w.status.epoch_seen, epoch + 1);
 	assert_non_null(w.plan->membership_update);
 	plan_fixture_end(&w);
 }
 
-/* Only tasks that are in the cluster and stay get membership updates. */
-static void epoch__of_who_leaves_or_stands_outside__is_not_waited_for(void **state)
+/* Only tasks that are and remain members of the cluster get membership updates. */
+static void epoch__of_departing_or_non_member_tasks__is_not_waited_for(void **state)
 {
 	struct plan_fixture w;
 
@@ -327,7 +326,7 @@ static void epoch__of_who_leaves_or_stands_outside__is_not_waited_for(void **sta
 	plan_fixture_end(&w);
 }
 
-static void finished_index__whose_pod_is_deleted__never_runs_again(void **state)
+static void finished_index__whose_pod_is_deleted__does_not_run_again(void **state)
 {
 	struct plan_fixture w;
 
@@ -336,7 +335,7 @@ static void finished_index__whose_pod_is_deleted__never_runs_again(void **state)
 	run_plan(&w);
 	remove_uid(&w, pod(&w, "worker", 1)->uid);
 	assert_string_equal(run_plan(&w), "");
-	remove_uid(&w, pod(&w, "worker", 0)->uid); /* this one had not finished */
+	remove_uid(&w, pod(&w, "worker", 0)->uid); /* this index has not finished */
 	assert_string_equal(run_plan(&w), "+worker/0 ");
 	plan_fixture_end(&w);
 }
@@ -347,7 +346,7 @@ static void suspend__deletes_pods_and_resume_brings_them_back(void **state)
 
 	start_running(&w, TWO);
 	plan_fixture_edit(&w, TWO "  run: {suspend: true}\n");
-	/* the servers have the variables that the workers save as they end */
+	/* the ps stay while the workers save the variables on SIGTERM */
 	assert_string_equal(run_plan(&w), "-worker/0 -worker/1 ");
 	assert_int_equal(w.status.phase, JOB_SUSPENDED);
 	assert_false(w.status.conditions[COND_SUSPENDED].status);
@@ -362,7 +361,7 @@ static void suspend__deletes_pods_and_resume_brings_them_back(void **state)
 	plan_fixture_end(&w);
 }
 
-static void ended_job__is_cleaned_by_its_policy_and_goes_after_its_ttl(void **state)
+static void ended_job__is_cleaned_by_its_policy_and_deleted_after_its_ttl(void **state)
 {
 	struct plan_fixture w;
 
@@ -370,7 +369,7 @@ static void ended_job__is_cleaned_by_its_policy_and_goes_after_its_ttl(void **st
 	fail_pod(&w, "worker", 0, 0);
 	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
-	assert_non_null(pod(&w, "worker", 1)); /* may still end by itself */
+	assert_non_null(pod(&w, "worker", 1)); /* it may still end by itself */
 	w.now = w.requeue_at;
 	assert_string_equal(run_plan(&w), "!ps/0 ");
 	w.now = w.requeue_at;
@@ -389,7 +388,7 @@ static void deadlines__fire_on_time(void **state)
 
 	plan_fixture_start(&w, TWO "  run: {schedulingDeadlineSeconds: 50}\n");
 	run_plan(&w);
-	pod(&w, "ps", 0)->node = "n"; /* where its image is being pulled */
+	pod(&w, "ps", 0)->node = "n"; /* the node pulls its image */
 	assert_string_equal(run_plan(&w), "");
 	assert_true(w.requeue_at == w.now + 50);
 	w.now = w.requeue_at;
@@ -430,8 +429,8 @@ static void all_workers_policy__without_workers__does_not_succeed(void **state)
 	plan_fixture_end(&w);
 }
 
-/* Its pods may have the epoch of the first manifest already. */
-static void epoch__of_an_edit_before_the_first_status__is_another(void **state)
+/* The pods may already have the epoch of the first manifest. */
+static void epoch__of_an_edit_before_the_first_status__is_a_new_one(void **state)
 {
 	struct plan_fixture w;
 
@@ -478,7 +477,7 @@ static void pods__carry_cluster_and_program(void **state)
 	plan_fixture_end(&w);
 }
 
-static void status__of_any_kind__comes_back_from_json(void **state)
+static void status__of_any_kind__is_restored_from_json(void **state)
 {
 	struct job_status s;
 
@@ -489,7 +488,7 @@ static void status__of_any_kind__comes_back_from_json(void **state)
 	job_status_fini(&s);
 }
 
-/* Everything that a status can hold. */
+/* A status with all members set. */
 static struct job_status full_status(void)
 {
 	struct job_status s = {.phase = JOB_RESTARTING,
@@ -529,7 +528,7 @@ static struct job_status full_status(void)
 	return s;
 }
 
-static void status__written__reads_back_the_same(void **state)
+static void status__written_and_read_back__is_equal(void **state)
 {
 	struct job_status full = full_status(), empty = {0}, *const cases[] = {&full, &empty};
 
@@ -557,7 +556,7 @@ static void status__written__reads_back_the_same(void **state)
 	job_status_fini(&full);
 }
 
-/* The pods of a plan are in memory at once. */
+/* The limit bounds memory: all pods of a plan are in memory together. */
 static void plan__with_a_limit_of_creates__has_no_more(void **state)
 {
 	static const struct {
@@ -567,14 +566,14 @@ static void plan__with_a_limit_of_creates__has_no_more(void **state)
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		const struct plan_options options = {.image = "task:1", .creates_max = 100};
-		struct observed_job seen = {.service = true, .group = 300};
+		struct observed_job observed = {.service = true, .group = 300};
 		MU_AUTO_FREE char *text = mu_xasprintf(
 		    HEAD "  tasks: {worker: {replicas: 300}}\n  run: {gang: %s}\n", cases[i].gang);
 		struct job_plan *plan;
 		struct job_spec *spec;
 
 		assert_ok(job_spec_parse(&spec, mu_span_of(text), "j.yaml", &err), &err);
-		plan = job_plan_new(spec, &options, &seen, 1700000000);
+		plan = job_plan_new(spec, &options, &observed, 1700000000);
 		assert_int_equal(plan->n_actions, cases[i].creates);
 		job_plan_free(plan);
 		job_spec_free(spec);
@@ -584,32 +583,33 @@ static void plan__with_a_limit_of_creates__has_no_more(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(status__written__reads_back_the_same),
-	    cmocka_unit_test(job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief),
-	    cmocka_unit_test(job__with_the_chief_done_and_a_ps_that_ends_itself__costs_no_failure),
+	    cmocka_unit_test(status__written_and_read_back__is_equal),
+	    cmocka_unit_test(
+		job__from_start_to_end__starts_the_ps_first_and_succeeds_with_its_chief),
+	    cmocka_unit_test(ps__that_ends_after_the_chief__is_not_a_failure),
 	    cmocka_unit_test(worker__ended_by_its_deletion__is_not_recorded),
-	    cmocka_unit_test(worker__evicted_while_it_ended_well__is_not_done),
-	    cmocka_unit_test(worker__whose_older_pod_shows_in_an_old_list__is_counted_once),
-	    cmocka_unit_test(worker__stuck_on_a_lost_node__is_replaced_and_costs_nothing),
-	    cmocka_unit_test(worker__killed__runs_again_after_its_back_off),
-	    cmocka_unit_test(worker__that_fails_by_its_own_verdict__fails_the_job),
-	    cmocka_unit_test(worker__evicted__costs_no_back_off),
-	    cmocka_unit_test(restart_policy__that_is_edited__does_not_judge_earlier_ends),
+	    cmocka_unit_test(worker__evicted_and_ended_with_0__is_not_done),
+	    cmocka_unit_test(worker__whose_earlier_pod_appears_in_a_stale_list__is_counted_once),
+	    cmocka_unit_test(worker__stuck_on_a_lost_node__is_replaced_without_a_failure),
+	    cmocka_unit_test(worker__killed__runs_again_after_its_backoff),
+	    cmocka_unit_test(worker__with_a_permanent_exit_code__fails_the_job),
+	    cmocka_unit_test(worker__evicted__has_no_backoff),
+	    cmocka_unit_test(restart_policy__that_is_edited__does_not_apply_to_earlier_ends),
 	    cmocka_unit_test(failures__beyond_the_limit__fail_the_job),
-	    cmocka_unit_test(ps__that_fails_while_workers_run__comes_back_alone),
-	    cmocka_unit_test(worker__that_came_back_and_now_ends__is_not_on_its_way_back_again),
+	    cmocka_unit_test(ps__that_fails_while_workers_run__is_restarted_alone),
+	    cmocka_unit_test(worker__restarted_and_now_ending__is_not_restarting),
 	    cmocka_unit_test(replicas__changed__add_and_remove_workers_only),
-	    cmocka_unit_test(epoch__is_seen_when_the_last_task_has_it),
-	    cmocka_unit_test(epoch__of_who_leaves_or_stands_outside__is_not_waited_for),
-	    cmocka_unit_test(finished_index__whose_pod_is_deleted__never_runs_again),
+	    cmocka_unit_test(epoch_seen__is_set_when_the_last_task_has_the_epoch),
+	    cmocka_unit_test(epoch__of_departing_or_non_member_tasks__is_not_waited_for),
+	    cmocka_unit_test(finished_index__whose_pod_is_deleted__does_not_run_again),
 	    cmocka_unit_test(suspend__deletes_pods_and_resume_brings_them_back),
-	    cmocka_unit_test(ended_job__is_cleaned_by_its_policy_and_goes_after_its_ttl),
+	    cmocka_unit_test(ended_job__is_cleaned_by_its_policy_and_deleted_after_its_ttl),
 	    cmocka_unit_test(deadlines__fire_on_time),
 	    cmocka_unit_test(all_workers_policy__waits_for_the_last),
 	    cmocka_unit_test(all_workers_policy__without_workers__does_not_succeed),
-	    cmocka_unit_test(epoch__of_an_edit_before_the_first_status__is_another),
+	    cmocka_unit_test(epoch__of_an_edit_before_the_first_status__is_a_new_one),
 	    cmocka_unit_test(pods__carry_cluster_and_program),
-	    cmocka_unit_test(status__of_any_kind__comes_back_from_json),
+	    cmocka_unit_test(status__of_any_kind__is_restored_from_json),
 	    cmocka_unit_test(plan__with_a_limit_of_creates__has_no_more),
 	};
 

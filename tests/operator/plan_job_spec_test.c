@@ -42,8 +42,8 @@ static void manifest__with_required_fields_only__has_the_defaults(void **state)
 	assert_ptr_equal(job_spec_chief(s), job_spec_task(s, "worker"));
 }
 
-/* kubectl makes whole numbers of these. */
-static void numbers__that_are_whole__may_be_written_as_any(void **state)
+/* kubectl converts these to integers. */
+static void numbers__that_are_integral__may_have_any_notation(void **state)
 {
 	MU_AUTO(job_spec_free)
 	struct job_spec *s =
@@ -88,7 +88,7 @@ static void manifest__with_everything__is_read(void **state)
 	assert_string_equal(job_spec_chief(s)->name, "chief");
 }
 
-static void manifest__that_is_wrong__names_line_and_path(void **state)
+static void manifest__that_is_invalid__is_reported_with_line_and_path(void **state)
 {
 	static const char *const cases[][2] = {
 	    {"a: 1", "j.yaml:1: apiVersion: must be muster.dev/v1, got ''"},
@@ -169,7 +169,7 @@ static void manifest__that_is_wrong__names_line_and_path(void **state)
 	}
 }
 
-/* The API server and `muster validate` reject these today. */
+/* The API server and `muster validate` reject these manifests now. */
 static void stored_job__that_breaks_a_newer_rule__still_runs(void **state)
 {
 	job_spec_free(parsed(HEAD TASKS "  program: {classicFlags: true}"));
@@ -177,7 +177,7 @@ static void stored_job__that_breaks_a_newer_rule__still_runs(void **state)
 	job_spec_free(parsed(HEAD TASKS "  run: {gang: scheduler-plugins, queue: q}"));
 }
 
-/* No program starts with an environment string of more than 128 KiB. */
+/* Linux limits one environment string to 128 KiB (MAX_ARG_STRLEN). */
 static void cluster__with_addresses_of_more_than_128_kib__is_rejected(void **state)
 {
 	static const char format[] =
@@ -192,14 +192,14 @@ static void cluster__with_addresses_of_more_than_128_kib__is_rejected(void **sta
 		struct job_spec *s;
 
 		if (job_spec_parse(&s, mu_span_of(text), "j.yaml", &err) == 0) {
-			struct observed_job seen = {.service = true};
+			struct observed_job observed = {.service = true};
 			struct plan_options options = {.image = "i"};
-			struct job_plan *plan = job_plan_new(s, &options, &seen, 1e9);
+			struct job_plan *plan = job_plan_new(s, &options, &observed, 1e9);
 			const struct plan_env *e = plan->actions[plan->n_actions - 1].pod->env;
-			size_t told = strlen("TF_CONFIG=") + strlen(e->value) + 1;
+			size_t env_bytes = strlen("TF_CONFIG=") + strlen(e->value) + 1;
 
 			assert_string_equal(e->name, "TF_CONFIG");
-			assert_in_range(told, (128 << 10) * 97 / 100, 128 << 10);
+			assert_in_range(env_bytes, (128 << 10) * 97 / 100, 128 << 10);
 			longest = n;
 			job_plan_free(plan);
 			job_spec_free(s);
@@ -211,7 +211,7 @@ static void cluster__with_addresses_of_more_than_128_kib__is_rejected(void **sta
 	assert_in_range(longest, 20, strlen(name) - 1);
 }
 
-static void train_settings__written_to_the_environment__come_back(void **state)
+static void train_settings__written_to_the_environment__are_restored(void **state)
 {
 	MU_AUTO(job_spec_free)
 	struct job_spec *s = parsed(
@@ -248,7 +248,7 @@ static void manifest__as_json__is_read_too(void **state)
 	assert_int_equal(s->generation, 3);
 }
 
-static void example__as_shipped__is_good(void **state)
+static void example__as_shipped__is_valid(void **state)
 {
 	MU_AUTO(job_spec_free) struct job_spec *s = NULL;
 	MU_AUTO_BUF text = {0};
@@ -260,7 +260,7 @@ static void example__as_shipped__is_good(void **state)
 	assert_int_equal(s->program, PROGRAM_TRAIN);
 }
 
-static void manifest__of_random_bytes__never_breaks_reader_or_planner(void **state)
+static void manifest__of_random_bytes__does_not_crash_parser_or_planner(void **state)
 {
 	const char text[] = HEAD TASKS
 	    "  program: {train: {model: mlp, hiddenUnits: [8], dataset: {path: d}}}\n"
@@ -272,7 +272,7 @@ static void manifest__of_random_bytes__never_breaks_reader_or_planner(void **sta
 	mutate_run(LLVMFuzzerTestOneInput, command, sizeof command - 1, 4000);
 }
 
-static void network_policy__is_on_by_default_for_the_trainer_alone(void **state)
+static void network_policy__is_on_by_default_for_the_trainer_only(void **state)
 {
 	static const struct {
 		const char *spec;
@@ -300,7 +300,7 @@ static void network_policy__is_on_by_default_for_the_trainer_alone(void **state)
 	}
 }
 
-static void auto__with_a_request_for_a_gpu__means_gpu(void **state)
+static void kernels_auto__with_a_gpu_request__means_gpu(void **state)
 {
 	static const struct {
 		const char *task, *kernels;
@@ -325,18 +325,18 @@ static void auto__with_a_request_for_a_gpu__means_gpu(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(network_policy__is_on_by_default_for_the_trainer_alone),
+	    cmocka_unit_test(network_policy__is_on_by_default_for_the_trainer_only),
 	    cmocka_unit_test(manifest__with_required_fields_only__has_the_defaults),
-	    cmocka_unit_test(numbers__that_are_whole__may_be_written_as_any),
+	    cmocka_unit_test(numbers__that_are_integral__may_have_any_notation),
 	    cmocka_unit_test(manifest__with_everything__is_read),
-	    cmocka_unit_test(manifest__that_is_wrong__names_line_and_path),
+	    cmocka_unit_test(manifest__that_is_invalid__is_reported_with_line_and_path),
 	    cmocka_unit_test(stored_job__that_breaks_a_newer_rule__still_runs),
 	    cmocka_unit_test(cluster__with_addresses_of_more_than_128_kib__is_rejected),
-	    cmocka_unit_test(train_settings__written_to_the_environment__come_back),
+	    cmocka_unit_test(train_settings__written_to_the_environment__are_restored),
 	    cmocka_unit_test(manifest__as_json__is_read_too),
-	    cmocka_unit_test(example__as_shipped__is_good),
-	    cmocka_unit_test(manifest__of_random_bytes__never_breaks_reader_or_planner),
-	    cmocka_unit_test(auto__with_a_request_for_a_gpu__means_gpu),
+	    cmocka_unit_test(example__as_shipped__is_valid),
+	    cmocka_unit_test(manifest__of_random_bytes__does_not_crash_parser_or_planner),
+	    cmocka_unit_test(kernels_auto__with_a_gpu_request__means_gpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

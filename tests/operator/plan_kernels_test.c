@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_plan against a small world (plan_world.h): which kernels an index gets, and the fallback to
- * the CPU. */
+/* job_plan with plan_fixture.h: the choice of kernels for an index, and the fallback to the CPU. */
 #include <time.h>
 
 #include "operator/plan/planner.h"
@@ -61,7 +60,7 @@ static const struct gpu_trouble {
     {POD_PENDING, -1, "RunContainerError", NULL, true, 120, "NoGpuInTime", "RunContainerError"},
 };
 
-static void make_trouble(struct plan_fixture *w, const struct gpu_trouble *x)
+static void set_trouble(struct plan_fixture *w, const struct gpu_trouble *x)
 {
 	struct observed_pod *p = pod(w, "worker", 0);
 
@@ -72,7 +71,7 @@ static void make_trouble(struct plan_fixture *w, const struct gpu_trouble *x)
 	p->node = x->placed ? "n7" : NULL;
 }
 
-static void gpu__that_does_not_come_up__gives_way_to_the_cpu(void **state)
+static void gpu_pod__that_does_not_work__falls_back_to_the_cpu(void **state)
 {
 	static const char *const manifests[] = {WORKER("auto"), WORKER("prefer-gpu"),
 						WORKER("auto") "  run: {restartPolicy: Never}\n"};
@@ -84,7 +83,7 @@ static void gpu__that_does_not_come_up__gives_way_to_the_cpu(void **state)
 
 			start_on(&w, manifests[m], &h100);
 			assert_string_equal(w.status.tasks[0].kernels, "cuda-sm90");
-			make_trouble(&w, x);
+			set_trouble(&w, x);
 			if (x->wait > 0) {
 				assert_string_equal(run_plan(&w), "");
 				assert_true(w.requeue_at == w.now + x->wait);
@@ -103,8 +102,8 @@ static void gpu__that_does_not_come_up__gives_way_to_the_cpu(void **state)
 			run_plan(&w);
 			assert_int_equal(w.status.phase, JOB_RUNNING);
 			assert_kernels_condition(&w, x->condition,
-						 x->says); /* as long as it holds */
-			/* the same end without a GPU is the program's own failure */
+						 x->says); /* while the fallback lasts */
+			/* without a GPU, this end is a failure of the program */
 			fail_pod(&w, "worker", 0, MU_EXIT_KERNELS);
 			run_plan(&w);
 			assert_int_equal(w.status.phase, JOB_FAILED);
@@ -112,7 +111,7 @@ static void gpu__that_does_not_come_up__gives_way_to_the_cpu(void **state)
 		}
 }
 
-/* Its deletion, or that of the pod before it, did not arrive. */
+/* The delete request of this pod, or of the previous pod, did not reach the API server. */
 static void gpu_pod__of_an_index_that_has_fallen_back__is_deleted_again(void **state)
 {
 	struct observed_pod stays;
@@ -125,12 +124,12 @@ static void gpu_pod__of_an_index_that_has_fallen_back__is_deleted_again(void **s
 	w.pods[w.n_pods++] = stays;
 	assert_string_equal(run_plan(&w), "-worker/0 ");
 	assert_string_equal(run_plan(&w), "+worker/0 ");
-	w.now += 1000; /* the CPU pod waits as any pod does */
+	w.now += 1000; /* the CPU pod has no time limit */
 	assert_string_equal(run_plan(&w), "");
 	plan_fixture_end(&w);
 }
 
-static void fallback__of_one_index__leaves_the_others(void **state)
+static void fallback__of_one_index__does_not_affect_the_others(void **state)
 {
 	struct plan_fixture w;
 
@@ -143,7 +142,7 @@ static void fallback__of_one_index__leaves_the_others(void **state)
 	plan_fixture_end(&w);
 }
 
-static void pod__that_its_queue_has_not_admitted__does_not_wait_for_a_gpu(void **state)
+static void pod__not_yet_admitted_by_its_queue__does_not_fall_back(void **state)
 {
 	struct plan_fixture w;
 
@@ -154,7 +153,7 @@ static void pod__that_its_queue_has_not_admitted__does_not_wait_for_a_gpu(void *
 	plan_fixture_end(&w);
 }
 
-static void pod__of_a_gang_that_waits__keeps_its_gpu(void **state)
+static void pod__of_a_waiting_gang__keeps_its_gpu(void **state)
 {
 	struct plan_fixture w;
 
@@ -168,7 +167,7 @@ static void pod__of_a_gang_that_waits__keeps_its_gpu(void **state)
 	plan_fixture_end(&w);
 }
 
-/* It computes nothing, and must not wait for a GPU, nor fail on one. */
+/* A departure pod computes nothing: it must not wait for a GPU or fail because of one. */
 static void departure_pod__of_a_gpu_worker__uses_the_cpu(void **state)
 {
 	static const char sync[] =
@@ -197,7 +196,7 @@ static void departure_pod__of_a_gpu_worker__uses_the_cpu(void **state)
 	plan_fixture_end(&w);
 }
 
-static void kernels__that_were_asked_for_by_name__never_fall_back(void **state)
+static void kernels__requested_by_name__never_fall_back(void **state)
 {
 	static const char *const manifests[] = {WORKER("gpu"), WORKER("cuda-sm90")};
 	struct plan_fixture w;
@@ -217,7 +216,7 @@ static void kernels__that_were_asked_for_by_name__never_fall_back(void **state)
 		assert_int_equal(w.status.phase, JOB_FAILED);
 		plan_fixture_end(&w);
 	}
-	/* a program of the user's may mean something else by this exit code */
+	/* a user's program may use this exit code for something else */
 	start_running(&w, HEAD "  program: {command: [x]}\n"
 			       "  tasks: {ps: {}, worker: {replicas: 2}}\n");
 	fail_pod(&w, "worker", 1, MU_EXIT_KERNELS);
@@ -226,7 +225,7 @@ static void kernels__that_were_asked_for_by_name__never_fall_back(void **state)
 	plan_fixture_end(&w);
 }
 
-static void gpu_image__that_is_missing__is_the_one_that_is_named(void **state)
+static void gpu_image__that_is_missing__is_named_in_the_message(void **state)
 {
 	struct plan_fixture w;
 
@@ -239,7 +238,7 @@ static void gpu_image__that_is_missing__is_the_one_that_is_named(void **state)
 	plan_fixture_end(&w);
 }
 
-static void auto__without_an_image_with_gpu_kernels__uses_the_cpu_and_says_so(void **state)
+static void kernels_auto__without_a_gpu_image__uses_the_cpu_and_reports_it(void **state)
 {
 	struct plan_fixture w;
 
@@ -252,13 +251,13 @@ static void auto__without_an_image_with_gpu_kernels__uses_the_cpu_and_says_so(vo
 	assert_kernels_condition(&w, "NoGpuImage", "set taskImageGpu");
 	assert_non_null(
 	    strstr(action(&w, ACTION_CREATE_POD)->message, "no image with GPU kernels"));
-	/* the operator stores no status when it has made pods: each reconcile says it anew */
+	/* the operator stores no status after it creates pods: each reconcile reports it again */
 	w.status.conditions[COND_KERNELS] = (struct condition){0};
 	run_all(&w);
 	run_plan(&w);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	assert_kernels_condition(&w, "NoGpuImage", "worker: kernels: auto uses the CPU");
-	/* once it is configured, the next pod gets a GPU */
+	/* after the image is configured, the next pod gets a GPU */
 	w.no_gpu_image = false;
 	fail_pod(&w, "worker", 0, 137);
 	run_plan(&w);
@@ -306,8 +305,8 @@ static void kernels__that_no_node_has__are_a_condition_until_one_has(void **stat
 	}
 }
 
-/* The time is quadratic when each index counts the nodes of each node's GPU generation. */
-static void kernels__of_many_indices_on_many_nodes__are_chosen_in_a_moment(void **state)
+/* A naive choice takes quadratic time: each index counts the nodes of each GPU generation. */
+static void kernels__of_many_indices_on_many_nodes__are_chosen_quickly(void **state)
 {
 	enum { NODES = 4000 };
 	const struct plan_options options = {.image = "task:1", .image_gpu = "cuda:1"};
@@ -334,17 +333,17 @@ static void kernels__of_many_indices_on_many_nodes__are_chosen_in_a_moment(void 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(gpu__that_does_not_come_up__gives_way_to_the_cpu),
+	    cmocka_unit_test(gpu_pod__that_does_not_work__falls_back_to_the_cpu),
 	    cmocka_unit_test(gpu_pod__of_an_index_that_has_fallen_back__is_deleted_again),
-	    cmocka_unit_test(fallback__of_one_index__leaves_the_others),
-	    cmocka_unit_test(pod__that_its_queue_has_not_admitted__does_not_wait_for_a_gpu),
-	    cmocka_unit_test(pod__of_a_gang_that_waits__keeps_its_gpu),
+	    cmocka_unit_test(fallback__of_one_index__does_not_affect_the_others),
+	    cmocka_unit_test(pod__not_yet_admitted_by_its_queue__does_not_fall_back),
+	    cmocka_unit_test(pod__of_a_waiting_gang__keeps_its_gpu),
 	    cmocka_unit_test(departure_pod__of_a_gpu_worker__uses_the_cpu),
-	    cmocka_unit_test(kernels__that_were_asked_for_by_name__never_fall_back),
-	    cmocka_unit_test(gpu_image__that_is_missing__is_the_one_that_is_named),
-	    cmocka_unit_test(auto__without_an_image_with_gpu_kernels__uses_the_cpu_and_says_so),
+	    cmocka_unit_test(kernels__requested_by_name__never_fall_back),
+	    cmocka_unit_test(gpu_image__that_is_missing__is_named_in_the_message),
+	    cmocka_unit_test(kernels_auto__without_a_gpu_image__uses_the_cpu_and_reports_it),
 	    cmocka_unit_test(kernels__that_no_node_has__are_a_condition_until_one_has),
-	    cmocka_unit_test(kernels__of_many_indices_on_many_nodes__are_chosen_in_a_moment),
+	    cmocka_unit_test(kernels__of_many_indices_on_many_nodes__are_chosen_quickly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policies of spec.run as tables: what each says, and what then happens. */
+/* The policies of spec.run as tables of settings and expected results. */
 #include "tests/operator/plan_fixture.h"
 
 #include "operator/plan/planner.h"
@@ -8,12 +8,13 @@
 
 #define AGAIN(policy) policy ", restartPolicy: Always"
 
-static void success_policy__decides_which_end_completes_the_job(void **state)
+static void success_policy__decides_which_tasks_complete_the_job(void **state)
 {
 	static const struct {
-		const char *tasks, *policy; /* policy: what follows it in spec.run, too */
-		const char *ends[4];        /* "task/index", in this order */
-		int over_after;             /* of them */
+		const char *tasks,
+		    *policy;         /* policy: successPolicy and further fields of spec.run */
+		const char *ends[4]; /* "task/index", in this order */
+		int n_ends;          /* the job succeeds after this number of ends */
 	} cases[] = {
 	    {"ps: {}, worker: {replicas: 2}", "Chief", {"worker/1", "worker/0"}, 2},
 	    {"ps: {}, worker: {replicas: 2}", "Chief", {"worker/0"}, 1},
@@ -40,7 +41,7 @@ static void success_policy__decides_which_end_completes_the_job(void **state)
 				 cases[i].ends[n]);
 			fail_pod(&w, task, atoi(strchr(cases[i].ends[n], '/') + 1), 0);
 			run_plan(&w);
-			if ((w.status.phase == JOB_SUCCEEDED) != (n + 1 >= cases[i].over_after))
+			if ((w.status.phase == JOB_SUCCEEDED) != (n + 1 >= cases[i].n_ends))
 				fail_msg("case %u after %s: %s", i, cases[i].ends[n],
 					 job_phase_names[w.status.phase]);
 		}
@@ -52,8 +53,8 @@ static void clean_policy__decides_which_pods_stay(void **state)
 {
 	static const struct {
 		const char *policy;
-		int code;         /* of the chief */
-		const char *left; /* when all patience is over */
+		int code;              /* exit code of the chief */
+		const char *remaining; /* pods after all grace periods */
 		bool service;
 	} cases[] = {
 	    {"None", 0, "ps=Succeeded worker=Succeeded worker=Running ", true},
@@ -69,13 +70,13 @@ static void clean_policy__decides_which_pods_stay(void **state)
 		MU_AUTO_FREE char *text =
 		    mu_xasprintf(TWO "  run: {cleanPodPolicy: %s}\n", cases[i].policy);
 		static const char *const tasks[] = {"ps/0", "worker/0", "worker/1"};
-		char left[128] = "";
+		char remaining[128] = "";
 		struct plan_fixture w;
 
 		start_running(&w, text);
 		fail_pod(&w, "worker", 0, cases[i].code);
 		run_plan(&w);
-		w.now += 11; /* the worker's own time to end */
+		w.now += 11; /* the time in which the worker may exit by itself */
 		run_plan(&w);
 		w.now += 31;
 		run_plan(&w);
@@ -87,12 +88,13 @@ static void clean_policy__decides_which_pods_stay(void **state)
 			snprintf(task, sizeof(task), "%.*s", (int)strcspn(tasks[t], "/"), tasks[t]);
 			p = pod(&w, task, atoi(strchr(tasks[t], '/') + 1));
 			if (p)
-				snprintf(left + strlen(left), sizeof(left) - strlen(left), "%s=%s ",
-					 task, phases[p->phase]);
+				snprintf(remaining + strlen(remaining),
+					 sizeof(remaining) - strlen(remaining), "%s=%s ", task,
+					 phases[p->phase]);
 		}
-		if (strcmp(left, cases[i].left) || w.service != cases[i].service)
+		if (strcmp(remaining, cases[i].remaining) || w.service != cases[i].service)
 			fail_msg("cleanPodPolicy %s, exit code %d leaves '%s', service %d",
-				 cases[i].policy, cases[i].code, left, w.service);
+				 cases[i].policy, cases[i].code, remaining, w.service);
 		plan_fixture_end(&w);
 	}
 }
@@ -111,17 +113,17 @@ static void sidecar__of_a_finished_task__ends_with_the_job(void **state)
 	plan_fixture_end(&w);
 }
 
-/* Else a second status would have to follow, when they have gone. */
-static void pods_that_the_end_sends_off__are_counted_no_longer(void **state)
+/* Otherwise a second status write follows when the pods have gone. */
+static void pods__deleted_at_the_end_of_the_job__are_not_counted(void **state)
 {
 	static const struct {
 		const char *policy;
-		int code;             /* of the chief */
-		bool other_ends;      /* worker 1 has ended as well */
-		int servers, workers; /* active by the status that says that the job is over */
+		int code;               /* exit code of the chief */
+		bool other_worker_ends; /* worker 1 has ended as well */
+		int servers, workers;   /* active in the status that ends the job */
 	} cases[] = {
 	    {"Running", 0, true, 0, 0},  {"None", 0, true, 0, 0},
-	    {"Running", 0, false, 1, 1}, /* the servers wait for the worker */
+	    {"Running", 0, false, 1, 1}, /* the ps wait for the worker */
 	    {"Running", 1, false, 0, 0}, {"None", 1, false, 1, 1},
 	};
 
@@ -135,7 +137,7 @@ static void pods_that_the_end_sends_off__are_counted_no_longer(void **state)
 		tasks = w.status.tasks;
 		assert_int_equal(tasks[0].active + tasks[1].active, 3);
 		fail_pod(&w, "worker", 0, cases[i].code);
-		if (cases[i].other_ends)
+		if (cases[i].other_worker_ends)
 			fail_pod(&w, "worker", 1, 0);
 		run_plan(&w);
 		if (tasks[0].active != cases[i].servers || tasks[0].ready != cases[i].servers ||
@@ -169,8 +171,6 @@ static void time_to_live__ends_the_job_on_the_second(void **state)
 	}
 }
 
-/* ---- what a node has not ---- */
-
 /* ---- index statuses ---- */
 
 static void index_statuses__record_how_each_index_ended(void **state)
@@ -178,7 +178,7 @@ static void index_statuses__record_how_each_index_ended(void **state)
 	static const struct {
 		const char *policy;
 		int code;
-		bool free, again, done;
+		bool free, runs_again, done;
 		int failures;
 	} cases[] = {
 	    {"Never", 0, false, false, true, 0},       {"Never", 137, false, false, false, 1},
@@ -186,7 +186,7 @@ static void index_statuses__record_how_each_index_ended(void **state)
 	    {"OnFailure", 137, true, true, false, 0},  {"ExitCode", 1, false, false, false, 1},
 	    {"ExitCode", 127, false, false, false, 1}, {"ExitCode", 128, false, true, false, 1},
 	    {"ExitCode", 143, false, true, false, 1},  {"ExitCode", 2, true, true, false, 0},
-	    {"Always", 0, false, false, true, 0}, /* of the tasks that may decide the job */
+	    {"Always", 0, false, false, true, 0}, /* for tasks that the success policy counts */
 	    {"Always", 1, false, true, false, 1},
 	};
 
@@ -206,24 +206,24 @@ static void index_statuses__record_how_each_index_ended(void **state)
 			    w.status.indexes[n].index == 1)
 				e = &w.status.indexes[n];
 		assert_non_null(e);
-		if (!cases[i].done) /* of the others it is enough that they are */
+		if (!cases[i].done) /* the status of a done index has no node */
 			assert_string_equal(e->node, "n1");
 		assert_int_equal(e->exit_code, cases[i].code);
 		assert_int_equal(e->attempts, 1);
 		if (e->failures != cases[i].failures || e->done != cases[i].done)
 			fail_msg("case %u: %d failures, done %d", i, e->failures, e->done);
-		w.now += 2; /* past the back-off */
+		w.now += 2; /* after the backoff */
 		run_plan(&w);
 		run_plan(&w);
 		if ((pod(&w, "worker", 1) && pod(&w, "worker", 1)->phase == POD_PENDING) !=
-		    cases[i].again)
+		    cases[i].runs_again)
 			fail_msg("case %u (%s, exit code %d): runs again or not", i,
 				 cases[i].policy, cases[i].code);
 		plan_fixture_end(&w);
 	}
 }
 
-static void always__after_exit_code_0__waits_a_second(void **state)
+static void restart_always__after_exit_code_0__waits_a_second(void **state)
 {
 	struct plan_fixture w;
 
@@ -260,7 +260,7 @@ static void completed_indexes__are_written_as_ranges(void **state)
 	w.now += 100;
 	assert_string_equal(run_plan(&w), "+worker/1 ");
 	run_all(&w);
-	fail_pod(&w, "worker", 1, 0); /* what failed once keeps its say */
+	fail_pod(&w, "worker", 1, 0); /* an index with failures keeps its entry in indexStatuses */
 	run_plan(&w);
 	mu_buf_clear(&text);
 	status_print(&w.plan->status, &text);
@@ -269,7 +269,7 @@ static void completed_indexes__are_written_as_ranges(void **state)
 	plan_fixture_end(&w);
 }
 
-/* As many as a manifest may ask for: the object stays far from the server's limit of 1.5 MB. */
+/* With the maximum number of tasks, the object stays far below the server's limit of 1.5 MB. */
 static void completed_indexes__of_the_largest_job__are_small(void **state)
 {
 	static const char *const tasks[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
@@ -372,7 +372,7 @@ static void tensorboard__that_cannot_start__leaves_the_job_ready(void **state)
 	plan_fixture_end(&w);
 }
 
-static void tensorboard__outlives_the_training(void **state)
+static void tensorboard__after_the_training__keeps_running(void **state)
 {
 	struct plan_fixture w;
 
@@ -389,7 +389,7 @@ static void tensorboard__outlives_the_training(void **state)
 
 /* ---- phases ---- */
 
-static void server__that_runs_and_does_not_answer__is_named(void **state)
+static void ps__that_runs_and_does_not_answer__is_named(void **state)
 {
 	struct plan_fixture w;
 
@@ -403,7 +403,7 @@ static void server__that_runs_and_does_not_answer__is_named(void **state)
 	run_plan(&w);
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, "ps/0 on node"));
 	w.now = pod(&w, "ps", 0)->created + 1;
-	pod(&w, "ps", 0)->was_ready = true; /* no patience with who could answer before */
+	pod(&w, "ps", 0)->was_ready = true; /* a task that was ready before is reported at once */
 	run_plan(&w);
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, "ps/0 on node"));
 	pod(&w, "ps", 0)->ready = true;
@@ -412,7 +412,7 @@ static void server__that_runs_and_does_not_answer__is_named(void **state)
 	plan_fixture_end(&w);
 }
 
-static void job_that_is_no_longer_ready__is_reported_at_once(void **state)
+static void job__that_is_no_longer_ready__is_reported_at_once(void **state)
 {
 	struct plan_fixture w;
 
@@ -435,13 +435,14 @@ static void trouble__is_urgent_only_when_it_is_new(void **state)
 
 	plan_fixture_start(&w, HEAD "  tasks: {ps: {}, worker: {}}\n");
 	run_plan(&w);
-	assert_false(w.plan->urgent); /* tasks come up */
+	assert_false(w.plan->urgent); /* tasks are starting */
 	assert_null(job_status_trouble(&w.status));
 	pod(&w, "ps", 0)->reason = "ErrImagePull";
 	run_plan(&w);
 	assert_true(w.plan->urgent);
 	assert_string_equal(job_status_trouble(&w.status)->reason, "ImageUnavailable");
-	pod(&w, "ps", 0)->reason = "ImagePullBackOff"; /* the same to a person */
+	pod(&w, "ps", 0)->reason =
+	    "ImagePullBackOff"; /* both reasons have the same meaning for users */
 	run_plan(&w);
 	assert_false(w.plan->urgent);
 	w.rejected = "pods \"j-ps-0\" is forbidden: exceeded quota: q";
@@ -454,7 +455,7 @@ static void trouble__is_urgent_only_when_it_is_new(void **state)
 	plan_fixture_end(&w);
 }
 
-static void phase__when_the_chief_is_done_and_others_are_waited_for__stays_running(void **state)
+static void phase__while_workers_run_after_the_chief__stays_running(void **state)
 {
 	struct plan_fixture w;
 
@@ -470,7 +471,7 @@ static void phase__when_the_chief_is_done_and_others_are_waited_for__stays_runni
 	plan_fixture_end(&w);
 }
 
-static void phase__of_a_chief_whose_server_is_down_before_its_end__stays_running(void **state)
+static void phase__when_the_chief_stops_its_server_before_it_exits__stays_running(void **state)
 {
 	struct plan_fixture w;
 
@@ -488,25 +489,24 @@ static void phase__of_a_chief_whose_server_is_down_before_its_end__stays_running
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(success_policy__decides_which_end_completes_the_job),
+	    cmocka_unit_test(success_policy__decides_which_tasks_complete_the_job),
 	    cmocka_unit_test(clean_policy__decides_which_pods_stay),
 	    cmocka_unit_test(sidecar__of_a_finished_task__ends_with_the_job),
-	    cmocka_unit_test(pods_that_the_end_sends_off__are_counted_no_longer),
+	    cmocka_unit_test(pods__deleted_at_the_end_of_the_job__are_not_counted),
 	    cmocka_unit_test(time_to_live__ends_the_job_on_the_second),
 	    cmocka_unit_test(index_statuses__record_how_each_index_ended),
-	    cmocka_unit_test(always__after_exit_code_0__waits_a_second),
+	    cmocka_unit_test(restart_always__after_exit_code_0__waits_a_second),
 	    cmocka_unit_test(completed_indexes__are_written_as_ranges),
 	    cmocka_unit_test(completed_indexes__of_the_largest_job__are_small),
 	    cmocka_unit_test(ranges__that_are_malformed__are_read_up_to_the_first_error),
-	    cmocka_unit_test(server__that_runs_and_does_not_answer__is_named),
-	    cmocka_unit_test(job_that_is_no_longer_ready__is_reported_at_once),
+	    cmocka_unit_test(ps__that_runs_and_does_not_answer__is_named),
+	    cmocka_unit_test(job__that_is_no_longer_ready__is_reported_at_once),
 	    cmocka_unit_test(trouble__is_urgent_only_when_it_is_new),
 	    cmocka_unit_test(tensorboard__that_fails__does_not_affect_the_job),
 	    cmocka_unit_test(tensorboard__that_cannot_start__leaves_the_job_ready),
-	    cmocka_unit_test(tensorboard__outlives_the_training),
-	    cmocka_unit_test(
-		phase__when_the_chief_is_done_and_others_are_waited_for__stays_running),
-	    cmocka_unit_test(phase__of_a_chief_whose_server_is_down_before_its_end__stays_running),
+	    cmocka_unit_test(tensorboard__after_the_training__keeps_running),
+	    cmocka_unit_test(phase__while_workers_run_after_the_chief__stays_running),
+	    cmocka_unit_test(phase__when_the_chief_stops_its_server_before_it_exits__stays_running),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

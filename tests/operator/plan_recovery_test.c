@@ -14,7 +14,7 @@ static void report(struct plan_fixture *w, int64_t step)
 	run_plan(w);
 }
 
-/* kill -9 of the ps: its next pod runs and answers, and the workers have not found it yet. */
+/* kill -9 of the ps: its new pod is ready, and the workers have not connected to it yet. */
 static void lose_ps(struct plan_fixture *w)
 {
 	w->now += 10;
@@ -30,7 +30,7 @@ static void lose_ps(struct plan_fixture *w)
 	run_plan(w);
 }
 
-static void ps__that_has_started_again__is_named_until_the_next_step(void **state)
+static void ps__that_was_restarted__is_named_until_the_next_step(void **state)
 {
 	struct plan_fixture w;
 
@@ -59,7 +59,7 @@ static void ps__of_a_job_that_reports_no_steps__is_not_waited_for(void **state)
 	plan_fixture_end(&w);
 }
 
-static void step__that_goes_back__is_a_condition_with_both_steps(void **state)
+static void step__that_decreases__sets_a_condition_with_both_steps(void **state)
 {
 	static const struct {
 		const char *manifest, *reason, *text;
@@ -88,18 +88,18 @@ static void step__that_goes_back__is_a_condition_with_both_steps(void **state)
 		assert_true(w.plan->urgent);
 		first = condition(&w, COND_STEP_RESET)->since;
 		w.now += 5;
-		report(&w, 2000); /* it stays, as the record of what was lost */
+		report(&w, 2000); /* the condition stays as the record of the lost steps */
 		assert_true(condition(&w, COND_STEP_RESET)->status);
 		assert_true(condition(&w, COND_STEP_RESET)->since == first);
 		lose_ps(&w);
-		report(&w, 1000); /* another loss has a time of its own, and so an event */
+		report(&w, 1000); /* a second loss has its own transition time, and so an event */
 		assert_true(condition(&w, COND_STEP_RESET)->since > first);
 		plan_fixture_end(&w);
 	}
 }
 
-/* An operator that leads again may know a step from its last time. */
-static void step__that_goes_back_while_the_ps_stayed__is_old_news(void **state)
+/* An operator that becomes leader again may have an old step in memory. */
+static void step__that_decreases_without_a_ps_restart__sets_no_condition(void **state)
 {
 	struct plan_fixture w;
 
@@ -114,10 +114,10 @@ static void step__that_goes_back_while_the_ps_stayed__is_old_news(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(ps__that_has_started_again__is_named_until_the_next_step),
+	    cmocka_unit_test(ps__that_was_restarted__is_named_until_the_next_step),
 	    cmocka_unit_test(ps__of_a_job_that_reports_no_steps__is_not_waited_for),
-	    cmocka_unit_test(step__that_goes_back__is_a_condition_with_both_steps),
-	    cmocka_unit_test(step__that_goes_back_while_the_ps_stayed__is_old_news),
+	    cmocka_unit_test(step__that_decreases__sets_a_condition_with_both_steps),
+	    cmocka_unit_test(step__that_decreases_without_a_ps_restart__sets_no_condition),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects that the server or a scheduler rejects: the condition names the remedy, and the time
- * limits hold. */
+/* Objects that the API server or a scheduler rejects: the condition names the next step, and the
+ * deadlines apply. */
 #include "tests/operator/plan_fixture.h"
 
 static const char quota[] = "pods \"j-ps-0\" is forbidden: exceeded quota: small, used: pods=3";
@@ -11,7 +11,7 @@ static void quota__that_is_exceeded__is_reported_and_ends_the_job_at_its_deadlin
 
 	plan_fixture_start(&w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
 	run_plan(&w);
-	w.n_pods = 0; /* none was made */
+	w.n_pods = 0; /* no pod was created */
 	w.rejected = quota;
 	run_plan(&w);
 	w.n_pods = 0;
@@ -33,7 +33,7 @@ static void quota__that_is_exceeded__is_reported_and_ends_the_job_at_its_deadlin
 	plan_fixture_end(&w);
 }
 
-static void rejection__of_any_kind__says_what_to_do(void **state)
+static void rejection__of_any_kind__names_the_next_step(void **state)
 {
 	static const struct {
 		const char *why, *reason, *advice;
@@ -42,7 +42,7 @@ static void rejection__of_any_kind__says_what_to_do(void **state)
 	    {"admission webhook \"x\" denied the request", "FailedCreate", "change the manifest"},
 	    {"Internal error occurred: failed calling webhook \"x\": connection refused (500)",
 	     "WebhookUnavailable", "repair or remove it"},
-    {"Internal error occurred: add operation does not apply: doc is missing path (500)",
+	    {"Internal error occurred: add operation does not apply: doc is missing path (500)",
 	     "AdmissionFailed", "see its log"},
 	    {"etcdserver: request is too large (500)", "ObjectTooLarge", "template"},
 	    {"rpc error: trying to send message larger than max (9 vs. 8) (500)", "ObjectTooLarge",
@@ -66,7 +66,7 @@ static void rejection__of_any_kind__says_what_to_do(void **state)
 	}
 }
 
-/* With 100 s for its pods to be placed; none is made. */
+/* A job with a scheduling deadline of 100 s; the API server rejects its pods. */
 static void start_rejected(struct plan_fixture *w)
 {
 	plan_fixture_start(w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
@@ -75,14 +75,14 @@ static void start_rejected(struct plan_fixture *w)
 	w->n_pods = 0;
 }
 
-static void quota__that_is_raised_in_time__leaves_no_trace(void **state)
+static void quota__that_is_raised_before_the_deadline__clears_the_condition(void **state)
 {
 	struct plan_fixture w;
 
 	start_rejected(&w);
 	w.now += 50;
 	w.rejected = NULL;
-	run_plan(&w); /* makes them */
+	run_plan(&w); /* creates the pods */
 	run_plan(&w);
 	assert_false(w.status.conditions[COND_REJECTED].set);
 	run_all(&w);
@@ -94,8 +94,8 @@ static void quota__that_is_raised_in_time__leaves_no_trace(void **state)
 	plan_fixture_end(&w);
 }
 
-/* By an operator that starts anew, or whose server was away meanwhile. */
-static void quota__that_was_forgotten__ends_the_job_no_later(void **state)
+/* The operator restarts, or the API server is unreachable for a while. */
+static void quota__rejecting_again_after_a_restart__keeps_the_first_deadline(void **state)
 {
 	struct plan_fixture w;
 
@@ -111,8 +111,8 @@ static void quota__that_was_forgotten__ends_the_job_no_later(void **state)
 	plan_fixture_end(&w);
 }
 
-/* The time of a suspension is not that of a rejection. */
-static void quota__of_a_job_that_is_suspended__is_forgotten(void **state)
+/* The time of a suspension does not count towards the deadline of a rejection. */
+static void quota__of_a_job_that_is_suspended__clears_the_condition(void **state)
 {
 	struct plan_fixture w;
 
@@ -141,7 +141,7 @@ static void tensorboard__that_is_rejected__does_not_fail_the_job(void **state)
 	run_all(&w);
 	remove_uid(&w, pod(&w, JOB_TENSORBOARD, 0)->uid);
 	w.rejected = quota;
-	w.full = true;
+	w.creates_fail = true;
 	for (int n = 0; n < 3; n++, w.now += 100) {
 		run_plan(&w);
 		assert_string_equal(w.status.conditions[COND_REJECTED].reason,
@@ -155,7 +155,7 @@ static void tensorboard__that_is_rejected__does_not_fail_the_job(void **state)
 static void gang__that_waits__has_the_message_of_its_scheduler(void **state)
 {
 	static const struct {
-		const char *phase, *said, *reason, *message;
+		const char *phase, *group_message, *reason, *message;
 	} cases[] = {
 	    {"Inqueue", "3/3 tasks in gang unschedulable", "GangWaiting",
 	     "is Inqueue: 3/3 tasks in gang unschedulable"},
@@ -171,7 +171,7 @@ static void gang__that_waits__has_the_message_of_its_scheduler(void **state)
 		for (unsigned n = 0; n < w.n_pods; n++)
 			w.pods[n].reason = "Unschedulable";
 		w.group_phase = cases[i].phase;
-		w.group_message = cases[i].said;
+		w.group_message = cases[i].group_message;
 		run_plan(&w);
 		assert_string_equal(w.status.conditions[COND_READY].reason, cases[i].reason);
 		if (!strstr(w.status.conditions[COND_READY].message, cases[i].message))
@@ -185,10 +185,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(quota__that_is_exceeded__is_reported_and_ends_the_job_at_its_deadline),
-	    cmocka_unit_test(rejection__of_any_kind__says_what_to_do),
-	    cmocka_unit_test(quota__that_is_raised_in_time__leaves_no_trace),
-	    cmocka_unit_test(quota__that_was_forgotten__ends_the_job_no_later),
-	    cmocka_unit_test(quota__of_a_job_that_is_suspended__is_forgotten),
+	    cmocka_unit_test(rejection__of_any_kind__names_the_next_step),
+	    cmocka_unit_test(quota__that_is_raised_before_the_deadline__clears_the_condition),
+	    cmocka_unit_test(quota__rejecting_again_after_a_restart__keeps_the_first_deadline),
+	    cmocka_unit_test(quota__of_a_job_that_is_suspended__clears_the_condition),
 	    cmocka_unit_test(tensorboard__that_is_rejected__does_not_fail_the_job),
 	    cmocka_unit_test(gang__that_waits__has_the_message_of_its_scheduler),
 	};

@@ -33,7 +33,7 @@ static const struct label pci_long[] = {{NFD "pci-0302_10de.present", "true"}};
 
 #define ASK(...) (&(struct kernel_request){__VA_ARGS__})
 
-static void cpu__on_mixed_nodes__takes_what_all_of_them_have(void **state)
+static void cpu__on_mixed_nodes__is_the_variant_that_all_support(void **state)
 {
 	const struct node_info nodes[] = {NODE(avx2, 0), NODE(avx512, 0)};
 	struct kernel_choice c;
@@ -60,7 +60,7 @@ static void cpu__on_nodes_without_labels__is_generic(void **state)
 	assert_string_equal(c.variant, "cpu-generic");
 }
 
-static void cpu_variant__asked_for_by_name__pins_the_node(void **state)
+static void cpu_variant__requested_by_name__selects_its_nodes(void **state)
 {
 	const struct node_info nodes[] = {NODE(avx2, 0), NODE(avx512, 0)};
 	struct kernel_choice c;
@@ -101,7 +101,7 @@ static void gpu__by_either_spelling_of_its_pci_label__is_found(void **state)
 	assert_string_equal(c.selector[0].key, NFD "pci-0302_10de.present");
 }
 
-static void gpu__where_there_is_none__is_an_error_that_says_what_to_do(void **state)
+static void gpu__on_no_node__is_an_error_with_the_next_step(void **state)
 {
 	const struct node_info n = NODE(plain, 0);
 	struct kernel_choice c;
@@ -112,7 +112,7 @@ static void gpu__where_there_is_none__is_an_error_that_says_what_to_do(void **st
 	assert_string_equal(c.variant, "cuda");
 }
 
-static void gpu__that_only_a_label_promises__is_not_chosen_by_auto(void **state)
+static void gpu__without_allocatable_gpus__is_not_chosen_by_auto(void **state)
 {
 	static const char *const fall_back[] = {"auto", "prefer-gpu"};
 	const struct node_info labelled = NODE(pci_short, 0), usable = NODE(pci_short, 1);
@@ -129,7 +129,7 @@ static void gpu__that_only_a_label_promises__is_not_chosen_by_auto(void **state)
 	}
 }
 
-static void gpu__without_an_image_for_it__is_chosen_only_when_asked_for(void **state)
+static void gpu__without_a_gpu_image__is_chosen_only_when_requested(void **state)
 {
 	static const struct {
 		const char *kernels;
@@ -152,16 +152,16 @@ static void gpu__without_an_image_for_it__is_chosen_only_when_asked_for(void **s
 				 cases[i].unused);
 	}
 	assert_false(resolver_gpu_offered("auto", false, &cpu, 1));
-	assert_false(resolver_gpu_offered("auto", true, &gpu, 1)); /* a ps asks for none */
+	assert_false(resolver_gpu_offered("auto", true, &gpu, 1)); /* a ps requests no GPU */
 	assert_false(resolver_gpu_offered("cpu", false, &gpu, 1));
 }
 
-/* Nothing is placed where nothing says that the node has the variant. */
+/* The resolver rejects a variant that the labels of no node confirm. */
 static void variant__that_no_node_has__is_an_error_that_names_the_label(void **state)
 {
 	static const struct label no_minor[] = {{"nvidia.com/gpu.compute.major", "9"}};
-	static const struct label unknown[] = {{"nvidia.com/gpu.compute.major", "9"},
-					       {"nvidia.com/gpu.compute.minor", "unknown"}};
+	static const struct label unknown_minor[] = {{"nvidia.com/gpu.compute.major", "9"},
+						     {"nvidia.com/gpu.compute.minor", "unknown"}};
 	static const struct label present[] = {{"nvidia.com/gpu.present", "true"}};
 	static const struct {
 		const char *kernels, *says;
@@ -169,12 +169,14 @@ static void variant__that_no_node_has__is_an_error_that_names_the_label(void **s
 	} cases[] = {
 	    {"cuda-sm90", "9.0 (labels nvidia.com/gpu.compute.major and .minor)",
 	     NODE(no_minor, 8)},
-	    {"cuda-sm90", "9.0 (labels nvidia.com/gpu.compute.major and .minor)", NODE(unknown, 8)},
+	    {"cuda-sm90", "9.0 (labels nvidia.com/gpu.compute.major and .minor)",
+	     NODE(unknown_minor, 8)},
 	    {"cuda-sm90", "9.0 (labels nvidia.com/gpu.compute.major and .minor)", NODE(present, 8)},
 	    {"cuda-sm90", "9.0 (labels nvidia.com/gpu.compute.major and .minor)", NODE(a100, 8)},
 	    {"cuda-sm90", "compute capability 9.0", NODE(plain, 0)},
 	    {"arm64", "kubernetes.io/arch=arm64", NODE(plain, 0)},
-	    {"arm64", "kubernetes.io/arch=arm64", NODE(present, 0)}, /* no label of its machine */
+	    {"arm64", "kubernetes.io/arch=arm64",
+	     NODE(present, 0)}, /* no label with its architecture */
 	    {"cpu-avx2", "kubernetes.io/arch=amd64", NODE(arm, 0)},
 	    {"cpu-avx512", "cpu-cpuid.AVX512F", NODE(avx2, 0)},
 	};
@@ -188,8 +190,8 @@ static void variant__that_no_node_has__is_an_error_that_names_the_label(void **s
 	}
 }
 
-/* Neither the operator nor the scheduler places them on hope. */
-static void variant__when_no_node_is_known__is_left_to_the_selector(void **state)
+/* The node selector keeps such pods pending until a matching node exists. */
+static void variant__without_known_nodes__is_left_to_the_node_selector(void **state)
 {
 	const struct node_info amd = NODE(plain, 0);
 	struct kernel_choice c;
@@ -201,14 +203,15 @@ static void variant__when_no_node_is_known__is_left_to_the_selector(void **state
 	assert_string_equal(c.selector[1].value, "0");
 	assert_ok(resolver_choose(&c, ASK(.kernels = "arm64"), NULL, 0, &err), &err);
 	assert_string_equal(c.selector[0].value, "arm64");
-	/* no node says what its processor has: the task checks it, on the right machine */
+	/* no node has CPU feature labels: the selector names the architecture, and the task checks
+	 */
 	assert_ok(resolver_choose(&c, ASK(.kernels = "cpu-avx2"), &amd, 1, &err), &err);
 	assert_int_equal(c.n_selector, 1);
 	assert_string_equal(c.selector[0].key, "kubernetes.io/arch");
 	assert_string_equal(c.selector[0].value, "amd64");
 }
 
-static void prefer_gpu__falls_back_when_none_is_there_or_in_time(void **state)
+static void prefer_gpu__without_a_gpu_or_in_time__falls_back(void **state)
 {
 	const struct node_info cpu = NODE(avx2, 0), gpu = NODE(h100, 1);
 	struct kernel_choice c;
@@ -223,8 +226,8 @@ static void prefer_gpu__falls_back_when_none_is_there_or_in_time(void **state)
 	assert_non_null(strstr(c.reason, "has fallen back"));
 }
 
-/* The generation of which there is most; of as many, the newer; never that of a node that takes no
- * pods. */
+/* The most frequent generation is chosen; among equals, the newest. Unschedulable nodes do not
+ * count. */
 static void gpu__of_several_generations__is_the_most_frequent_then_the_newest(void **state)
 {
 	struct node_info closed = NODE(h100, 8);
@@ -256,8 +259,8 @@ static void gpu__of_several_generations__is_the_most_frequent_then_the_newest(vo
 		     MU_FAILED_PRECONDITION, "has a GPU");
 }
 
-/* Asked for by name it is what the task must run, not what it may better. */
-static void cpu_generic__asked_for_by_name__stays_generic(void **state)
+/* A variant requested by name is exact; the task must not choose a better one. */
+static void cpu_generic__requested_by_name__stays_generic(void **state)
 {
 	const struct node_info n = NODE(avx512, 0);
 	struct kernel_choice c;
@@ -268,7 +271,7 @@ static void cpu_generic__asked_for_by_name__stays_generic(void **state)
 	assert_int_equal(c.n_selector, 0);
 }
 
-static void words__that_are_no_kernels__are_unknown(void **state)
+static void names__of_no_kernels__are_unknown(void **state)
 {
 	static const char *const bad[] = {"", "tpu", "cuda-sm", "cuda-sm9x", "cuda-sm7", "cpu-avx"};
 
@@ -280,20 +283,20 @@ static void words__that_are_no_kernels__are_unknown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(cpu__on_mixed_nodes__takes_what_all_of_them_have),
+	    cmocka_unit_test(cpu__on_mixed_nodes__is_the_variant_that_all_support),
 	    cmocka_unit_test(cpu__on_nodes_without_labels__is_generic),
-	    cmocka_unit_test(cpu_variant__asked_for_by_name__pins_the_node),
+	    cmocka_unit_test(cpu_variant__requested_by_name__selects_its_nodes),
 	    cmocka_unit_test(gpu__by_feature_discovery__names_the_generation),
 	    cmocka_unit_test(gpu__by_either_spelling_of_its_pci_label__is_found),
-	    cmocka_unit_test(gpu__where_there_is_none__is_an_error_that_says_what_to_do),
-	    cmocka_unit_test(gpu__that_only_a_label_promises__is_not_chosen_by_auto),
-	    cmocka_unit_test(gpu__without_an_image_for_it__is_chosen_only_when_asked_for),
+	    cmocka_unit_test(gpu__on_no_node__is_an_error_with_the_next_step),
+	    cmocka_unit_test(gpu__without_allocatable_gpus__is_not_chosen_by_auto),
+	    cmocka_unit_test(gpu__without_a_gpu_image__is_chosen_only_when_requested),
 	    cmocka_unit_test(variant__that_no_node_has__is_an_error_that_names_the_label),
-	    cmocka_unit_test(variant__when_no_node_is_known__is_left_to_the_selector),
-	    cmocka_unit_test(prefer_gpu__falls_back_when_none_is_there_or_in_time),
+	    cmocka_unit_test(variant__without_known_nodes__is_left_to_the_node_selector),
+	    cmocka_unit_test(prefer_gpu__without_a_gpu_or_in_time__falls_back),
 	    cmocka_unit_test(gpu__of_several_generations__is_the_most_frequent_then_the_newest),
-	    cmocka_unit_test(cpu_generic__asked_for_by_name__stays_generic),
-	    cmocka_unit_test(words__that_are_no_kernels__are_unknown),
+	    cmocka_unit_test(cpu_generic__requested_by_name__stays_generic),
+	    cmocka_unit_test(names__of_no_kernels__are_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods and nodes as the operator reads them: phase, exit code, reason and message. */
+/* Decoding of pods and nodes: phase, exit code, reason and message. */
 #include "tests/test.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static struct pod *decode(const char *text)
 	return p;
 }
 
-/* The status of a pod whose second init container has this state. */
+/* A pod status in which the second init container has this state. */
 #define INITS(state)                                                                               \
 	"{\"phase\":\"Pending\",\"initContainerStatuses\":[{\"state\":{\"terminated\":{"           \
 	"\"exitCode\":0}}},{\"image\":\"i:1\",\"state\":{" state "}}],\"containerStatuses\":[{"    \
@@ -107,12 +107,12 @@ static void pods__are_decoded_to_phase_exit_code_and_reason(void **state)
 	}
 }
 
-/* A kubelet sorts the statuses by name, and the pod runs until its sidecar ends. */
-static void pod__with_a_sidecar__has_the_state_of_its_first_container(void **state)
+/* The kubelet sorts container statuses by name, and the pod runs until its sidecar ends. */
+static void pod__with_a_sidecar__has_the_state_of_its_main_container(void **state)
 {
 	static const struct {
-		const char *main, *sidecar; /* their states */
-		enum pod_phase phase;       /* of the pod: Running */
+		const char *main, *sidecar; /* container states */
+		enum pod_phase phase;       /* expected; the phase in the pod status is Running */
 		int exit_code;
 		bool sidecar_runs;
 	} cases[] = {
@@ -140,7 +140,7 @@ static void pod__with_a_sidecar__has_the_state_of_its_first_container(void **sta
 	}
 }
 
-static void message__of_a_pod_that_failed__is_the_last_line_that_it_wrote(void **state)
+static void message__of_a_failed_pod__is_its_last_line_of_output(void **state)
 {
 	static const char text[] =
 	    "{\"metadata\":{\"name\":\"j-w-3\",\"uid\":\"u\",\"labels\":{\"muster.dev/task\":\"w\","
@@ -175,7 +175,7 @@ static void message__of_a_pod_that_failed__is_the_last_line_that_it_wrote(void *
 
 static void pod__that_was_deleted__was_killed_unless_it_had_ended_before(void **state)
 {
-	/* asked for at 12:00:00, with half a minute to end in */
+	/* deleted at 12:00:00 with a grace period of 30 s */
 	static const char text[] =
 	    "{\"metadata\":{\"name\":\"j-w-3\",\"uid\":\"u\",\"labels\":{\"muster.dev/task\":\"w\","
 	    "\"muster.dev/index\":\"3\"},\"deletionTimestamp\":\"2026-01-01T12:00:30Z\","
@@ -184,7 +184,7 @@ static void pod__that_was_deleted__was_killed_unless_it_had_ended_before(void **
 		const char *more;
 		bool ended_by_deletion;
 	} cases[] = {
-	    {"", true}, /* it never started */
+	    {"", true}, /* the container never started */
 	    {",\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":137,\"reason\":"
 	     "\"ContainerStatusUnknown\"}}}]",
 	     true},
@@ -205,8 +205,8 @@ static void pod__that_was_deleted__was_killed_unless_it_had_ended_before(void **
 	}
 }
 
-/* Kubernetes sets Ready to Unknown when the heartbeats stop.  A kubelet that reports False lives.
- */
+/* Kubernetes sets Ready to Unknown when the heartbeats stop.  A kubelet that reports False is
+ * alive. */
 static void node__is_lost_only_without_heartbeats(void **state)
 {
 	static const struct {
@@ -234,8 +234,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(node__is_lost_only_without_heartbeats),
 	    cmocka_unit_test(pods__are_decoded_to_phase_exit_code_and_reason),
-	    cmocka_unit_test(pod__with_a_sidecar__has_the_state_of_its_first_container),
-	    cmocka_unit_test(message__of_a_pod_that_failed__is_the_last_line_that_it_wrote),
+	    cmocka_unit_test(pod__with_a_sidecar__has_the_state_of_its_main_container),
+	    cmocka_unit_test(message__of_a_failed_pod__is_its_last_line_of_output),
 	    cmocka_unit_test(pod__that_was_deleted__was_killed_unless_it_had_ended_before),
 	};
 

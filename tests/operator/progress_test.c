@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which tasks are asked how far a job is, or are sent new members, and when. */
+/* Progress polls and membership updates: their tasks and their times. */
 #include "operator/controller/controller.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static cJSON *job_of(const char *uid)
 	return object;
 }
 
-/* The first of its kind of task; its address tells them apart. */
+/* A pod with index 0. Its address contains its UID. */
 static cJSON *pod_of(const char *task, const char *uid, const char *owner, const char *phase,
 		     bool ready)
 {
@@ -53,8 +53,8 @@ static void receive_deletion(struct store *c, enum object_kind kind, cJSON *obje
 static struct {
 	struct controller controller;
 	double now;
-	char asked[64];    /* the address that was asked last; "" */
-	char members[256]; /* that were sent last; "" */
+	char polled[64];   /* the address of the last poll, or "" */
+	char members[256]; /* the last membership update, or "" */
 	bool answers;
 } world;
 
@@ -70,7 +70,7 @@ static double monotonic(void)
 
 static int on_get_status(void *user, const struct pod *task, struct mu_buf *out)
 {
-	snprintf(world.asked, sizeof(world.asked), "%s", task->ip);
+	snprintf(world.polled, sizeof(world.polled), "%s", task->ip);
 	if (!world.answers)
 		return -MU_UNAVAILABLE;
 	mu_buf_puts(out, "{}");
@@ -86,7 +86,7 @@ static int on_post(void *user, const struct pod *task, const char *page, const c
 	return world.answers ? 0 : -MU_UNAVAILABLE;
 }
 
-static struct store *begin(void)
+static struct store *start_controller(void)
 {
 	static const struct controller_options options = {.image = "i"};
 
@@ -96,65 +96,65 @@ static struct store *begin(void)
 	return &world.controller.store;
 }
 
-static void end(void)
+static void stop_controller(void)
 {
 	controller_fini(&world.controller);
 }
 
-/* The address that is asked at this time, in vain; "" when no task is. */
-static void expect_asked(double when, const char *want)
+/* Polls at this time and expects a request to this address; "" for none. */
+static void expect_polled(double when, const char *want)
 {
 	world.now = when;
-	world.asked[0] = 0;
+	world.polled[0] = 0;
 	progress_poll(&world.controller, "default/j");
-	assert_string_equal(world.asked, want);
+	assert_string_equal(world.polled, want);
 }
 
-static void a_chief_without_a_page__is_asked_every_ten_minutes(void **state)
+static void chief__without_a_status_page__is_polled_every_ten_minutes(void **state)
 {
-	struct store *c = begin();
-	unsigned asked = 0;
+	struct store *c = start_controller();
+	unsigned polled = 0;
 
 	receive_object(c, KIND_JOB, job_of("u1"));
 	receive_object(c, KIND_POD, pod_of("worker", "w", "u1", "Running", true));
 	for (world.now = 1000; world.now < 4600; world.now += 5) {
-		world.asked[0] = 0;
+		world.polled[0] = 0;
 		progress_poll(&world.controller, "default/j");
-		asked += world.asked[0] != 0;
+		polled += world.polled[0] != 0;
 	}
-	end();
-	assert_in_range(asked, 10, 15);
+	stop_controller();
+	assert_in_range(polled, 10, 15);
 }
 
-static struct store *start(void)
+static struct store *start_with_chief_and_worker(void)
 {
-	struct store *c = begin();
+	struct store *c = start_controller();
 
 	receive_object(c, KIND_JOB, job_of("u1"));
 	receive_object(c, KIND_POD, pod_of("chief", "c1", "u1", "Running", true));
 	receive_object(c, KIND_POD, pod_of("worker", "w1", "u1", "Running", true));
-	expect_asked(1000, "of-c1");
-	expect_asked(1001, "");
-	expect_asked(1002, "");
+	expect_polled(1000, "of-c1");
+	expect_polled(1001, "");
+	expect_polled(1002, "");
 	return c;
 }
 
-static void chief_is_deleting(struct store *c)
+static void delete_chief(struct store *c)
 {
 	store_deleted(c, "c1", false);
 }
 
-static void chief_is_gone(struct store *c)
+static void remove_chief_by_watch(struct store *c)
 {
 	receive_deletion(c, KIND_POD, pod_of("chief", "c1", "u1", "Running", true));
 }
 
-static void chief_was_removed(struct store *c)
+static void remove_chief_by_reply(struct store *c)
 {
 	store_deleted(c, "c1", true);
 }
 
-static void chief_is_in_no_list(struct store *c)
+static void relist_without_chief(struct store *c)
 {
 	struct store_watch pods = {c, KIND_POD, NULL};
 
@@ -163,82 +163,86 @@ static void chief_is_in_no_list(struct store *c)
 	store_list_ends(&pods);
 }
 
-static void chief_has_failed(struct store *c)
+static void fail_chief(struct store *c)
 {
 	receive_object(c, KIND_POD, pod_of("chief", "c1", "u1", "Failed", false));
 }
 
-static void chief_is_a_new_one(struct store *c)
+static void replace_chief(struct store *c)
 {
 	receive_object(c, KIND_POD, pod_of("chief", "c1", "u1", "Failed", false));
 	receive_object(c, KIND_POD, pod_of("chief", "c2", "u1", "Running", true));
 }
 
-static void job_is_a_new_one(struct store *c)
+static void replace_job(struct store *c)
 {
 	receive_object(c, KIND_JOB, job_of("u2"));
 	receive_object(c, KIND_POD, pod_of("worker", "w2", "u2", "Running", true));
 }
 
-static void job_is_a_new_one__seen_after_its_pod(struct store *c)
+static void replace_job_after_its_pod(struct store *c)
 {
 	receive_object(c, KIND_POD, pod_of("worker", "w2", "u2", "Running", true));
-	expect_asked(1002, "");
+	expect_polled(1002, "");
 	receive_object(c, KIND_JOB, job_of("u2"));
 }
 
-static void all_are_gone(struct store *c)
+static void delete_job(struct store *c)
 {
 	receive_deletion(c, KIND_JOB, job_of("u1"));
 }
 
-static void chief__that_is_new__is_asked_at_once(void **state)
+static void poll__after_a_change_of_the_chief__is_immediate(void **state)
 {
 	static const struct {
-		void (*happens)(struct store *c);
-		const char *asked;
+		void (*change)(struct store *c);
+		const char *polled;
 	} cases[] = {
-	    {chief_is_deleting, "of-w1"}, {chief_is_gone, "of-w1"},
-	    {chief_was_removed, "of-w1"}, {chief_is_in_no_list, "of-w1"},
-	    {chief_has_failed, "of-w1"},  {chief_is_a_new_one, "of-c2"},
-	    {job_is_a_new_one, "of-w2"},  {job_is_a_new_one__seen_after_its_pod, "of-w2"},
-	    {all_are_gone, ""},
+	    {delete_chief, "of-w1"},
+	    {remove_chief_by_watch, "of-w1"},
+	    {remove_chief_by_reply, "of-w1"},
+	    {relist_without_chief, "of-w1"},
+	    {fail_chief, "of-w1"},
+	    {replace_chief, "of-c2"},
+	    {replace_job, "of-w2"},
+	    {replace_job_after_its_pod, "of-w2"},
+	    {delete_job, ""},
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		cases[i].happens(start());
-		expect_asked(1003, cases[i].asked);
-		end();
+		cases[i].change(start_with_chief_and_worker());
+		expect_polled(1003, cases[i].polled);
+		stop_controller();
 	}
 }
 
-static void chief__that_answers__is_asked_in_each_round(void **state)
+static void chief__that_answers__is_polled_in_each_round(void **state)
 {
-	start();
+	start_with_chief_and_worker();
 	world.answers = true;
-	expect_asked(1006, "of-c1"); /* the backoff of the first failure is over */
-	expect_asked(1007, "of-c1");
+	expect_polled(1006, "of-c1"); /* the backoff of the first failure is over */
+	expect_polled(1007, "of-c1");
 	world.answers = false;
-	end();
+	stop_controller();
 }
 
-static void chief__named_master__is_asked_in_any_order_of_the_pods(void **state)
+static void chief__named_master__is_polled_in_any_order_of_the_pods(void **state)
 {
 	static const char *const orders[][2] = {{"master", "worker"}, {"worker", "master"}};
 
 	for (unsigned i = 0; i < MU_COUNT(orders); i++) {
-		struct store *c = begin();
+		struct store *c = start_controller();
 
 		receive_object(c, KIND_JOB, job_of("u1"));
 		for (int n = 0; n < 2; n++)
 			receive_object(c, KIND_POD,
 				       pod_of(orders[i][n], orders[i][n], "u1", "Running", true));
-		expect_asked(1000, "of-master");
-		end();
+		expect_polled(1000, "of-master");
+		stop_controller();
 	}
 }
 
-/* The worker of the job, created with the first epoch. */
+/* The worker pod, created in epoch 1. */
 static cJSON *member(const char *phase)
 {
 	cJSON *object = pod_of("worker", "p1", "u1", phase, false);
@@ -264,25 +268,25 @@ static cJSON *job_with(const char *version, const char *status)
 	return object;
 }
 
-/* The job as it is once its reconcile has stored the status with epoch 2. */
+/* The job after a reconcile has stored the status with epoch 2. */
 static cJSON *job_with_epoch_2(struct store *c)
 {
 	static const struct plan_options options = {.image = "i"};
 	struct job_plan *plan;
 	MU_AUTO_BUF status = {0};
-	struct snapshot seen;
+	struct snapshot snapshot;
 
 	receive_object(c, KIND_JOB,
 		       job_with("7", "{\"cluster\":{\"epoch\":1,\"members\":\"others\"}}"));
-	assert_true(snapshot_take(c, "default/j", 100, &seen));
-	plan = job_plan_new(seen.job->spec, &options, &seen.observed, 100);
+	assert_true(snapshot_take(c, "default/j", 100, &snapshot));
+	plan = job_plan_new(snapshot.job->spec, &options, &snapshot.observed, 100);
 	status_print(&plan->status, &status);
 	job_plan_free(plan);
-	snapshot_fini(&seen);
+	snapshot_fini(&snapshot);
 	return job_with("8", status.data);
 }
 
-static void expect_told(double when, bool answers, bool want)
+static void expect_membership_update(double when, bool answers, bool want)
 {
 	world.now = when;
 	world.answers = answers;
@@ -292,37 +296,38 @@ static void expect_told(double when, bool answers, bool want)
 			 want);
 }
 
-static void task__with_an_older_epoch__is_sent_the_members_until_it_confirms(void **state)
+static void task__with_an_older_epoch__gets_membership_updates_until_it_confirms(void **state)
 {
-	struct store *c = begin();
-	struct snapshot seen;
+	struct store *c = start_controller();
+	struct snapshot snapshot;
 	cJSON *stored = job_with_epoch_2(c);
 
 	receive_object(c, KIND_POD, member("Pending"));
-	expect_told(100, false, false); /* no task is there yet */
+	expect_membership_update(100, false, false); /* no task runs yet */
 	receive_object(c, KIND_POD, member("Running"));
-	expect_told(100, false, false); /* the epoch is not stored yet */
+	expect_membership_update(100, false, false); /* the epoch is not stored yet */
 	receive_object(c, KIND_JOB, stored);
-	expect_told(100, false, true);
-	expect_told(104, false, false);
-	expect_told(105, false, true);
-	expect_told(20, true, true); /* the clock was set back */
-	expect_told(200, true, false);
-	receive_object(c, KIND_POD, member("Running")); /* its label is what it was created with */
-	assert_true(snapshot_take(c, "default/j", 206, &seen));
-	assert_int_equal(seen.observed.pods[0].epoch, 2);
-	snapshot_fini(&seen);
-	end();
+	expect_membership_update(100, false, true);
+	expect_membership_update(104, false, false);
+	expect_membership_update(105, false, true);
+	expect_membership_update(20, true, true); /* the clock was set back */
+	expect_membership_update(200, true, false);
+	receive_object(c, KIND_POD,
+		       member("Running")); /* the label keeps the epoch of its creation */
+	assert_true(snapshot_take(c, "default/j", 206, &snapshot));
+	assert_int_equal(snapshot.observed.pods[0].epoch, 2);
+	snapshot_fini(&snapshot);
+	stop_controller();
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_chief_without_a_page__is_asked_every_ten_minutes),
-	    cmocka_unit_test(chief__that_is_new__is_asked_at_once),
-	    cmocka_unit_test(chief__that_answers__is_asked_in_each_round),
-	    cmocka_unit_test(chief__named_master__is_asked_in_any_order_of_the_pods),
-	    cmocka_unit_test(task__with_an_older_epoch__is_sent_the_members_until_it_confirms),
+	    cmocka_unit_test(chief__without_a_status_page__is_polled_every_ten_minutes),
+	    cmocka_unit_test(poll__after_a_change_of_the_chief__is_immediate),
+	    cmocka_unit_test(chief__that_answers__is_polled_in_each_round),
+	    cmocka_unit_test(chief__named_master__is_polled_in_any_order_of_the_pods),
+	    cmocka_unit_test(task__with_an_older_epoch__gets_membership_updates_until_it_confirms),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

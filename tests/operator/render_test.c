@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods and services as they are made: the restricted Pod Security Standard, and the template's say.
- */
+/* Rendered pods and services: the restricted Pod Security Standard and the pod template. */
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -10,23 +9,23 @@
 #include "operator/controller/reconcile.h"
 #include "operator/controller/render.h"
 
-struct made {
+struct rendered_job {
 	struct job_spec *spec;
 	struct job_plan *plan;
 	cJSON *pod;
 };
 
-/* The first pod that a job makes. */
-static struct made make(const char *manifest)
+/* The first pod of a job. */
+static struct rendered_job render_first_pod(const char *manifest)
 {
-	struct made m = {0};
-	struct observed_job seen = {.service = true,
-				    .status.security = {.secret = "j-tls-1", .issued_at = 1e9}};
+	struct rendered_job m = {0};
+	struct observed_job observed = {.service = true,
+					.status.security = {.secret = "j-tls-1", .issued_at = 1e9}};
 	struct plan_options options = {.image = "localhost/muster-task:dev"};
 	struct mu_err err = {0};
 
 	assert_ok(job_spec_parse(&m.spec, mu_span_of(manifest), "test.yaml", &err), &err);
-	m.plan = job_plan_new(m.spec, &options, &seen, 1e9);
+	m.plan = job_plan_new(m.spec, &options, &observed, 1e9);
 	for (unsigned i = 0; i < m.plan->n_actions && !m.pod; i++)
 		if (m.plan->actions[i].kind == ACTION_CREATE_POD)
 			m.pod = render_pod(m.spec, m.plan->actions[i].pod);
@@ -34,7 +33,7 @@ static struct made make(const char *manifest)
 	return m;
 }
 
-static void unmake(struct made *m)
+static void rendered_job_free(struct rendered_job *m)
 {
 	cJSON_Delete(m->pod);
 	job_plan_free(m->plan);
@@ -77,9 +76,10 @@ static const char *env_of(const cJSON *pod, const char *name)
 #define HEAD                                                                                       \
 	"apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: {name: j, uid: u1}\n"
 
-static void a_plain_job__makes_restricted_pods(void **state)
+static void job__without_a_template__has_restricted_pods(void **state)
 {
-	struct made m = make(HEAD "spec: {tasks: {ps: {replicas: 1}, worker: {replicas: 1}}}\n");
+	struct rendered_job m =
+	    render_first_pod(HEAD "spec: {tasks: {ps: {replicas: 1}, worker: {replicas: 1}}}\n");
 
 	expect(m.pod, "metadata.name", "\"j-ps-0\"");
 	expect(m.pod, "metadata.ownerReferences.0.uid", "\"u1\"");
@@ -107,13 +107,14 @@ static void a_plain_job__makes_restricted_pods(void **state)
 	expect(m.pod, "spec.volumes", "[{\"name\":\"muster-tmp\",\"emptyDir\":{}}]");
 	assert_non_null(env_of(m.pod, "TF_CONFIG"));
 	assert_string_equal(env_of(m.pod, "NVIDIA_VISIBLE_DEVICES"), "void");
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
-/* The API server finds them, and rejects the pod. */
-static void a_template__with_mistakes__keeps_them(void **state)
+/* The API server reports the mistakes and rejects the pod. */
+static void template__with_mistakes__is_rendered_unchanged(void **state)
 {
-	struct made m = make(HEAD "spec: {tasks: {worker: {template: {container: [x], metadata: "
+	struct rendered_job m =
+	    render_first_pod(HEAD "spec: {tasks: {worker: {template: {container: [x], metadata: "
 				  "{lables: {a: b}, annotations: [q]}, spec: {nodeSelectors: {c: "
 				  "d}, volumes: {e: f}, containers: [{env: {A: b}}]}}}}}\n");
 
@@ -124,12 +125,12 @@ static void a_template__with_mistakes__keeps_them(void **state)
 	expect(m.pod, "spec.nodeSelectors", "{\"c\":\"d\"}");
 	expect(m.pod, "spec.volumes.e", "\"f\"");
 	expect(m.pod, "spec.containers.0.env.A", "\"b\"");
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
-static void a_template__is_the_base_of_the_pod(void **state)
+static void template__is_the_base_of_the_pod(void **state)
 {
-	struct made m = make(
+	struct rendered_job m = render_first_pod(
 	    HEAD
 	    "spec:\n"
 	    "  tasks:\n"
@@ -177,12 +178,13 @@ static void a_template__is_the_base_of_the_pod(void **state)
 	assert_int_equal(cJSON_GetArraySize(find(m.pod, "spec.tolerations")), 2);
 	expect(m.pod, "spec.containers.0.volumeMounts",
 	       "[{\"name\":\"data\",\"mountPath\":\"/tmp\"}]");
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
-static void a_command__is_run_as_written(void **state)
+static void command__is_run_as_written(void **state)
 {
-	struct made m = make(HEAD "spec:\n"
+	struct rendered_job m =
+	    render_first_pod(HEAD "spec:\n"
 				  "  program: {command: [python3, t.py, $(HOME)], args: [-x]}\n"
 				  "  tasks: {ps: {replicas: 1, image: tf:1}}\n"
 				  "  checkpoint: {volumeClaim: ckpt}\n");
@@ -193,12 +195,13 @@ static void a_command__is_run_as_written(void **state)
 	expect(m.pod, "spec.containers.0.volumeMounts.0.mountPath", "\"" JOB_VOLUME_PATH "\"");
 	assert_string_equal(env_of(m.pod, "MUSTER_MODE"), "async");
 	assert_null(env_of(m.pod, "MUSTER_BACKUP_WORKERS"));
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
-static void a_synchronous_command__gets_the_settings_of_sync(void **state)
+static void command__of_a_synchronous_job__gets_the_sync_settings(void **state)
 {
-	struct made m = make(HEAD "spec:\n"
+	struct rendered_job m =
+	    render_first_pod(HEAD "spec:\n"
 				  "  program: {command: [x]}\n"
 				  "  mode: sync\n"
 				  "  sync: {replicasToAggregate: 3, backupWorkers: 1}\n"
@@ -207,12 +210,13 @@ static void a_synchronous_command__gets_the_settings_of_sync(void **state)
 	assert_string_equal(env_of(m.pod, "MUSTER_MODE"), "sync");
 	assert_string_equal(env_of(m.pod, "MUSTER_REPLICAS_TO_AGGREGATE"), "3");
 	assert_string_equal(env_of(m.pod, "MUSTER_BACKUP_WORKERS"), "1");
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
 static void claim__that_is_mounted_at_tmp__is_the_only_volume_there(void **state)
 {
-	struct made m = make(HEAD "spec:\n"
+	struct rendered_job m =
+	    render_first_pod(HEAD "spec:\n"
 				  "  tasks: {ps: {template: {spec: {volumes: [{name: checkpoints, "
 				  "emptyDir: {}}]}}}}\n"
 				  "  checkpoint: {volumeClaim: ckpt, path: /tmp}\n");
@@ -220,41 +224,44 @@ static void claim__that_is_mounted_at_tmp__is_the_only_volume_there(void **state
 	expect(m.pod, "spec.volumes.1.persistentVolumeClaim.claimName", "\"ckpt\"");
 	expect(m.pod, "spec.containers.0.volumeMounts",
 	       "[{\"name\":\"muster-checkpoints\",\"mountPath\":\"/tmp\"}]");
-	unmake(&m);
-	m = make(HEAD "spec: {tasks: {ps: {}}, checkpoint: {volumeClaim: ckpt, path: /tmp/}}\n");
+	rendered_job_free(&m);
+	m = render_first_pod(
+	    HEAD "spec: {tasks: {ps: {}}, checkpoint: {volumeClaim: ckpt, path: /tmp/}}\n");
 	expect(m.pod, "spec.containers.0.volumeMounts",
 	       "[{\"name\":\"muster-checkpoints\",\"mountPath\":\"/tmp/\"}]");
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
 static void pod__that_uses_the_cpu__requests_no_gpu(void **state)
 {
-	struct made m = make(HEAD "spec: {tasks: {ps: {kernels: cpu, resources: {limits: "
+	struct rendered_job m =
+	    render_first_pod(HEAD "spec: {tasks: {ps: {kernels: cpu, resources: {limits: "
 				  "{nvidia.com/gpu: 1, memory: 1Gi}}}}}\n");
 
 	expect(m.pod, "spec.containers.0.resources.limits", "{\"memory\":\"1Gi\"}");
-	unmake(&m);
-	m = make(HEAD "spec: {tasks: {ps: {kernels: cpu, template: {spec: {containers: ["
-		      "{resources: {limits: {nvidia.com/gpu: 1, memory: 1Gi}}}]}}}}}\n");
+	rendered_job_free(&m);
+	m = render_first_pod(HEAD
+			     "spec: {tasks: {ps: {kernels: cpu, template: {spec: {containers: ["
+			     "{resources: {limits: {nvidia.com/gpu: 1, memory: 1Gi}}}]}}}}}\n");
 	expect(m.pod, "spec.containers.0.resources.limits", "{\"memory\":\"1Gi\"}");
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
-/* An evaluator stands outside the cluster: nothing needs to answer at its port. */
+/* An evaluator is not a member of the cluster and serves no port. */
 static void evaluator__of_a_command__has_no_readiness_probe(void **state)
 {
-	struct made m = make(HEAD "spec:\n"
-				  "  program: {command: [python3, t.py]}\n"
-				  "  tasks: {evaluator: {image: tf:1}}\n");
+	struct rendered_job m = render_first_pod(HEAD "spec:\n"
+						      "  program: {command: [python3, t.py]}\n"
+						      "  tasks: {evaluator: {image: tf:1}}\n");
 
 	expect(m.pod, "metadata.name", "\"j-evaluator-0\"");
 	expect(m.pod, "spec.containers.0.readinessProbe", "nothing");
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
-static void a_service__is_headless_and_publishes_all(void **state)
+static void service__is_headless_and_publishes_unready_addresses(void **state)
 {
-	struct made m = make(HEAD "spec: {tasks: {ps: {replicas: 1}}}\n");
+	struct rendered_job m = render_first_pod(HEAD "spec: {tasks: {ps: {replicas: 1}}}\n");
 	cJSON *service = render_service(m.spec);
 
 	expect(service, "spec.clusterIP", "\"None\"");
@@ -264,7 +271,7 @@ static void a_service__is_headless_and_publishes_all(void **state)
 	       "{\"name\":\"stream\",\"port\":2223},"
 	       "{\"name\":\"http\",\"port\":8079}]");
 	cJSON_Delete(service);
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
 static void templates__with_unexpected_types__never_crash(void **state)
@@ -283,10 +290,10 @@ static void templates__with_unexpected_types__never_crash(void **state)
 	for (unsigned i = 0; i < MU_COUNT(templates); i++) {
 		MU_AUTO_FREE char *text =
 		    mu_xasprintf(HEAD "spec: {tasks: {ps: {template: %s}}}\n", templates[i]);
-		struct made m = make(text);
+		struct rendered_job m = render_first_pod(text);
 		expect(m.pod, "metadata.name", "\"j-ps-0\"");
 		expect(m.pod, "spec.containers.0.image", "\"localhost/muster-task:dev\"");
-		unmake(&m);
+		rendered_job_free(&m);
 	}
 }
 
@@ -305,7 +312,8 @@ static unsigned count_actions(const struct job_plan *plan, enum action_kind kind
 
 static void gang__of_volcano__gets_a_group_and_all_pods_at_once(void **state)
 {
-	struct made m = make(GANG("gang: volcano, queue: q, priorityClass: high"));
+	struct rendered_job m =
+	    render_first_pod(GANG("gang: volcano, queue: q, priorityClass: high"));
 	cJSON *group = render_group(m.spec, 5);
 
 	assert_int_equal(count_actions(m.plan, ACTION_PUT_GROUP), 1);
@@ -322,12 +330,12 @@ static void gang__of_volcano__gets_a_group_and_all_pods_at_once(void **state)
 	expect(group, "spec", "{\"minMember\":5,\"queue\":\"q\",\"priorityClassName\":\"high\"}");
 	expect(group, "metadata.ownerReferences.0.kind", "\"DistributedTrainingJob\"");
 	cJSON_Delete(group);
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
-static void gang__of_kueue__is_labels_and_a_count(void **state)
+static void gang__of_kueue__is_labels_and_a_total_count(void **state)
 {
-	struct made m = make(GANG("gang: kueue, queue: q"));
+	struct rendered_job m = render_first_pod(GANG("gang: kueue, queue: q"));
 	const cJSON *labels = find(m.pod, "metadata.labels");
 
 	assert_int_equal(count_actions(m.plan, ACTION_PUT_GROUP), 0);
@@ -342,7 +350,7 @@ static void gang__of_kueue__is_labels_and_a_count(void **state)
 	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
 		find(m.pod, "metadata.annotations"), "kueue.x-k8s.io/pod-group-total-count")),
 	    "5");
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
 static void gang__without_a_queue_where_one_is_needed__is_rejected(void **state)
@@ -358,14 +366,15 @@ static void gang__without_a_queue_where_one_is_needed__is_rejected(void **state)
 
 static void secret__is_mounted_for_the_tasks_group__and_named_in_the_environment(void **state)
 {
-	struct made m = make(HEAD "spec: {tasks: {ps: {}, worker: {}}, security: {mtls: true}}\n");
-	struct observed_job seen = {.service = true};
+	struct rendered_job m =
+	    render_first_pod(HEAD "spec: {tasks: {ps: {}, worker: {}}, security: {mtls: true}}\n");
+	struct observed_job observed = {.service = true};
 	MU_AUTO(job_plan_free)
 	struct job_plan *first =
-	    job_plan_new(m.spec, &(struct plan_options){.image = "i"}, &seen, 1);
+	    job_plan_new(m.spec, &(struct plan_options){.image = "i"}, &observed, 1);
 	cJSON *secret = render_secret(m.spec, "j-tls-1");
 
-	assert_int_equal(first->n_actions, 1); /* no pod before it */
+	assert_int_equal(first->n_actions, 1); /* no pod before the Secret */
 	assert_int_equal(first->actions[0].kind, ACTION_MAKE_SECRET);
 	expect(m.pod, "spec.volumes.1",
 	       "{\"name\":\"muster-tls\",\"secret\":{\"secretName\":\"j-tls-1\",\"defaultMode\":"
@@ -377,12 +386,13 @@ static void secret__is_mounted_for_the_tasks_group__and_named_in_the_environment
 	expect(secret, "type", "\"kubernetes.io/tls\"");
 	expect(secret, "metadata.ownerReferences.0.uid", "\"u1\"");
 	cJSON_Delete(secret);
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
-static void policy__allows_the_job_its_clients_and_the_operator(void **state)
+static void network_policy__allows_the_job_its_clients_and_the_operator(void **state)
 {
-	struct made m = make("apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: "
+	struct rendered_job m =
+	    render_first_pod("apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: "
 			     "{name: j}\nspec:\n  tasks: {worker: {}}\n  security: "
 			     "{networkPolicy: true}\n");
 	cJSON *policy = render_policy(m.spec, "ops", "a,b");
@@ -401,14 +411,14 @@ static void policy__allows_the_job_its_clients_and_the_operator(void **state)
 	       "\"ports\":[{\"protocol\":\"TCP\",\"port\":8079}]}");
 	assert_int_equal(cJSON_GetArraySize(find(policy, "spec.ingress")), 3);
 	cJSON_Delete(policy);
-	unmake(&m);
+	rendered_job_free(&m);
 }
 
 static void tensorboard__serves_the_event_files_of_the_volume(void **state)
 {
 	struct job_spec *spec;
 	struct observed_pod ps = {.task = "ps", .uid = "u", .phase = POD_RUNNING, .ready = true};
-	struct observed_job seen = {.service = true, .pods = &ps, .n_pods = 1};
+	struct observed_job observed = {.service = true, .pods = &ps, .n_pods = 1};
 	struct plan_options options = {.image = "task:1", .image_tensorboard = "tf:1"};
 	const struct plan_pod *tensorboard = NULL;
 	struct mu_err err = {0};
@@ -422,7 +432,7 @@ static void tensorboard__serves_the_event_files_of_the_volume(void **state)
 				      "  tensorboard: {enabled: true}\n"),
 			   "t", &err),
 	    &err);
-	struct job_plan *plan = job_plan_new(spec, &options, &seen, 1e9);
+	struct job_plan *plan = job_plan_new(spec, &options, &observed, 1e9);
 	for (unsigned i = 0; i < plan->n_actions; i++)
 		if (plan->actions[i].pod && plan->actions[i].pod->role == ROLE_TENSORBOARD)
 			tensorboard = plan->actions[i].pod;
@@ -432,7 +442,8 @@ static void tensorboard__serves_the_event_files_of_the_volume(void **state)
 	expect(pod, "spec.containers.0.command",
 	       "[\"tensorboard\",\"--logdir=/ckpt\",\"--bind_all\",\"--port=6006\"]");
 	expect(pod, "spec.containers.0.image", "\"tf:1\"");
-	expect(pod, "metadata.annotations", "nothing"); /* it is no member of the gang */
+	expect(pod, "metadata.annotations",
+	       "nothing"); /* TensorBoard is not a member of the gang */
 	expect(pod, "spec.shareProcessNamespace", "true");
 	expect(pod, "spec.containers.0.env", "[]");
 	expect(pod, "spec.volumes.0.persistentVolumeClaim.claimName", "\"c\"");
@@ -447,21 +458,21 @@ static void tensorboard__serves_the_event_files_of_the_volume(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_plain_job__makes_restricted_pods),
-	    cmocka_unit_test(a_template__is_the_base_of_the_pod),
-	    cmocka_unit_test(a_template__with_mistakes__keeps_them),
-	    cmocka_unit_test(a_command__is_run_as_written),
-	    cmocka_unit_test(a_synchronous_command__gets_the_settings_of_sync),
+	    cmocka_unit_test(job__without_a_template__has_restricted_pods),
+	    cmocka_unit_test(template__is_the_base_of_the_pod),
+	    cmocka_unit_test(template__with_mistakes__is_rendered_unchanged),
+	    cmocka_unit_test(command__is_run_as_written),
+	    cmocka_unit_test(command__of_a_synchronous_job__gets_the_sync_settings),
 	    cmocka_unit_test(claim__that_is_mounted_at_tmp__is_the_only_volume_there),
 	    cmocka_unit_test(pod__that_uses_the_cpu__requests_no_gpu),
 	    cmocka_unit_test(evaluator__of_a_command__has_no_readiness_probe),
-	    cmocka_unit_test(a_service__is_headless_and_publishes_all),
+	    cmocka_unit_test(service__is_headless_and_publishes_unready_addresses),
 	    cmocka_unit_test(templates__with_unexpected_types__never_crash),
 	    cmocka_unit_test(gang__of_volcano__gets_a_group_and_all_pods_at_once),
-	    cmocka_unit_test(gang__of_kueue__is_labels_and_a_count),
+	    cmocka_unit_test(gang__of_kueue__is_labels_and_a_total_count),
 	    cmocka_unit_test(gang__without_a_queue_where_one_is_needed__is_rejected),
 	    cmocka_unit_test(secret__is_mounted_for_the_tasks_group__and_named_in_the_environment),
-	    cmocka_unit_test(policy__allows_the_job_its_clients_and_the_operator),
+	    cmocka_unit_test(network_policy__allows_the_job_its_clients_and_the_operator),
 	    cmocka_unit_test(tensorboard__serves_the_event_files_of_the_volume),
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of a job's objects: each row is one promise of docs/operator-contract.md about the
- * shape of an object. A path is split at '|', since labels contain dots and slashes. */
+/* The fields of a job's objects: each row checks one rule of docs/operator-contract.md. A path is
+ * split at '|', because labels contain dots and slashes. */
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -14,8 +14,8 @@
 	"namespace: n1, "                                                                          \
 	"uid: u1}, spec: {" spec "}}\n"
 #define TRAIN_CSV "program: {train: {dataset: {path: d.csv}}}, security: {mtls: false}, "
-#define GANG(more)                                                                                 \
-	"program: {command: [x]}, tasks: {ps: {}, worker: {}}, run: {gang: " more                  \
+#define GANG(fields)                                                                               \
+	"program: {command: [x]}, tasks: {ps: {}, worker: {}}, run: {gang: " fields                \
 	", priorityClass: high}"
 
 static const struct label h100[] = {{"nvidia.com/gpu.compute.major", "9"},
@@ -26,7 +26,7 @@ struct row {
 	const char *path, *json;
 };
 static const struct row rows[] = {
-    /* every pod belongs to the job, is deleted with it, and has half a minute to end */
+    /* each pod is owned by the job and has a grace period of 30 s */
     {JOB("tasks: {ps: {}}"), "j-ps-0", "metadata|ownerReferences|0",
      "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"name\":\"j\","
      "\"uid\":\"u1\",\"controller\":true,\"blockOwnerDeletion\":false}"},
@@ -40,10 +40,10 @@ static const struct row rows[] = {
     {JOB("tasks: {ps: {}}"), "j-ps-0", "spec|containers|0|ports",
      "[{\"name\":\"grpc\",\"containerPort\":2222},{\"name\":\"stream\",\"containerPort\":2223},"
      "{\"name\":\"http\",\"containerPort\":8079}]"},
-    /* the status can say why a task has failed */
+    /* the termination message: the status reports why a task failed */
     {JOB("tasks: {ps: {}}"), "j-ps-0", "spec|containers|0|terminationMessagePolicy",
      "\"FallbackToLogsOnError\""},
-    /* a program of the user's gets its SIGTERM, and is not asked for our pages */
+    /* a user's program gets SIGTERM and has no HTTP port */
     {JOB("program: {command: [x]}, tasks: {ps: {}}"), "j-ps-0", "spec|shareProcessNamespace",
      "true"},
     {JOB("program: {command: [x]}, tasks: {ps: {}}"), "j-ps-0", "spec|containers|0|ports",
@@ -70,7 +70,7 @@ static const struct row rows[] = {
      "\"{\\\"cluster\\\":{\\\"worker\\\":[\\\"j-worker-0.j.n1.svc:2222\\\"]},\\\"task\\\":{"
      "\\\"type\\\":"
      "\\\"evaluator\\\",\\\"index\\\":0}}\""},
-    /* kernels: what a GPU task needs to get to one, and who must not see any */
+    /* kernels: GPU tasks request a GPU; other tasks must not see one */
     {JOB("tasks: {worker: {kernels: gpu}}"), "j-worker-0", "spec|containers|0|image", "\"cuda:1\""},
     {JOB("tasks: {worker: {kernels: gpu}}"), "j-worker-0", "spec|tolerations",
      "[{\"key\":\"nvidia.com/gpu\",\"operator\":\"Exists\",\"effect\":\"NoSchedule\"}]"},
@@ -84,7 +84,7 @@ static const struct row rows[] = {
     {JOB("tasks: {worker: {kernels: cpu}}"), "j-worker-0", "env|NVIDIA_VISIBLE_DEVICES",
      "\"void\""},
     {JOB("tasks: {worker: {kernels: cpu}}"), "j-worker-0", "spec|containers|0|image", "\"task:1\""},
-    /* gangs: by what each scheduler knows its own */
+    /* gangs: the labels and annotations of each scheduler */
     {JOB(GANG("scheduler-plugins")), "j-ps-0", "metadata|labels|scheduling.x-k8s.io/pod-group",
      "\"j\""},
     {JOB(GANG("scheduler-plugins")), "j-ps-0", "spec|schedulerName",
@@ -96,7 +96,7 @@ static const struct row rows[] = {
      "\"high\""},
     {JOB(GANG("kueue, queue: q")), "j-worker-0", "spec|schedulerName", "nothing"},
     {JOB(GANG("kueue, queue: q")), "j-worker-0", "spec|priorityClassName", "nothing"},
-    /* who may come in, and by which door */
+    /* the peers and ports that the network policy allows */
     {JOB("tasks: {ps: {}}"), "policy", "spec|ingress|1",
      "{\"from\":[{\"podSelector\":{\"matchLabels\":{\"muster.dev/client\":\"j\"}}}],\"ports\":[{"
      "\"protocol\":\"TCP\",\"port\":2222}]}"},
@@ -131,23 +131,24 @@ static const cJSON *find(const cJSON *o, const char *path)
 	return o;
 }
 
-/* Everything runs that may, so that all pods that are asked for by name are made or there. */
-static cJSON *made(const struct row *row)
+/* Renders the object of a row. Reconciles with all pods running until the plan creates it. */
+static cJSON *render_object(const struct row *row)
 {
 	static const struct node_info nodes[] = {{"n1", h100, MU_COUNT(h100), true, 8, false}};
 	static const struct plan_options options = {.image = "task:1", .image_gpu = "cuda:1"};
 	struct observed_pod ps = {.task = "ps", .uid = "u2", .phase = POD_RUNNING, .ready = true};
-	struct observed_job seen = {.service = true, .nodes = nodes, .n_nodes = MU_COUNT(nodes)};
+	struct observed_job observed = {
+	    .service = true, .nodes = nodes, .n_nodes = MU_COUNT(nodes)};
 	struct job_spec *spec;
 	struct mu_err err = {0};
 	cJSON *object = NULL;
 
 	assert_ok(job_spec_parse(&spec, mu_span_of(row->spec), "t.yaml", &err), &err);
 	if (strncmp(row->object, "j-ps-", 5) != 0) {
-		seen.pods = &ps;
-		seen.n_pods = 1;
+		observed.pods = &ps;
+		observed.n_pods = 1;
 	}
-	struct job_plan *plan = job_plan_new(spec, &options, &seen, 1e9);
+	struct job_plan *plan = job_plan_new(spec, &options, &observed, 1e9);
 	if (strcmp(row->object, "policy") == 0)
 		object = render_policy(spec, "ops", "prometheus");
 	for (unsigned i = 0; i < plan->n_actions && !object; i++)
@@ -158,12 +159,12 @@ static cJSON *made(const struct row *row)
 	return object;
 }
 
-static void every_object__has_the_promised_members(void **state)
+static void object__of_each_row__has_the_member(void **state)
 {
 	int bad = 0;
 
 	for (unsigned i = 0; i < MU_COUNT(rows); i++) {
-		cJSON *object = made(&rows[i]);
+		cJSON *object = render_object(&rows[i]);
 		const cJSON *item = find(object, rows[i].path);
 		MU_AUTO_FREE char *is = item ? cJSON_PrintUnformatted(item) : mu_xstrdup("nothing");
 
@@ -178,11 +179,11 @@ static void every_object__has_the_promised_members(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* The built-in trainer's settings travel in one variable; a command has none. */
+/* One variable holds the settings of the built-in trainer; a command does not get it. */
 static void trainer__gets_its_settings(void **state)
 {
 	struct row row = {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", NULL, NULL};
-	cJSON *pod = made(&row);
+	cJSON *pod = render_object(&row);
 	const char *text = cJSON_GetStringValue(find(pod, "env|MUSTER_TRAIN"));
 	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
 	struct mu_err err = {0};
@@ -197,7 +198,7 @@ static void trainer__gets_its_settings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_object__has_the_promised_members),
+	    cmocka_unit_test(object__of_each_row__has_the_member),
 	    cmocka_unit_test(trainer__gets_its_settings),
 	};
 

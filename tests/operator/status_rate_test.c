@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a status is written: the rate limit of status.c. */
+/* The rate limit of status writes in status.c. */
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@ struct scene {
 	int stored, version;
 	double requeue_after;
 	char phase[32], ready[32]; /* as last stored */
-	int events, series;        /* that say that it runs */
-	int pods, services;        /* that were made */
+	int events, series;        /* of the transition to Running */
+	int pods, services;        /* created */
 };
 
 static double clock_now, set_back; /* set_back: seconds of the wall clock */
@@ -41,7 +41,7 @@ static bool always(void *user)
 	return true;
 }
 
-/* Keeps what the patch says; everything else is as good as done. */
+/* Stores status patches; all other requests succeed without effect. */
 static int on_call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
 	struct scene *s = user;
@@ -86,13 +86,13 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 	return 0;
 }
 
-/* rest: of its spec, as JSON. */
-static void show(struct scene *s, enum object_kind kind, const cJSON *json)
+static void receive_object(struct scene *s, enum object_kind kind, const cJSON *json)
 {
 	store_object_seen(&(struct store_watch){&s->controller.store, kind, NULL}, json);
 }
 
-static struct scene *scene_of(const char *rest)
+/* spec: further members of the job's spec, as JSON. */
+static struct scene *scene_of(const char *spec)
 {
 	static const struct controller_options options = {
 	    .image = "task:1", .identity = "me", .lease_namespace = "default"};
@@ -102,7 +102,7 @@ static struct scene *scene_of(const char *rest)
 	    "\"name\":\"j\",\"namespace\":\"d\",\"uid\":\"u1\",\"resourceVersion\":\"100\","
 	    "\"generation\":1},\"spec\":{%s,\"tasks\":{\"ps\":{},\"worker\":{\"replicas\":3}},"
 	    "\"security\":{\"networkPolicy\":false,\"mtls\":false}},\"status\":{}}",
-	    rest);
+	    spec);
 
 	s->version = 100;
 	s->job = cJSON_Parse(text);
@@ -110,7 +110,7 @@ static struct scene *scene_of(const char *rest)
 	controller_init(&s->controller, &options, monotonic);
 	s->controller.io =
 	    (struct controller_io){.call = on_call, .now = wall, .may_write = always, .user = s};
-	show(s, KIND_JOB, s->job);
+	receive_object(s, KIND_JOB, s->job);
 	return s;
 }
 
@@ -126,8 +126,9 @@ static void scene_free(struct scene *s)
 	free(s);
 }
 
-/* status: of the pod, as JSON. */
-static void see_pod_as(struct scene *s, const char *task, int index, const char *status)
+/* status: the pod's status, as JSON. */
+static void receive_pod_with_status(struct scene *s, const char *task, int index,
+				    const char *status)
 {
 	MU_AUTO_FREE char *text = mu_xasprintf(
 	    "{\"metadata\":{\"name\":\"j-%s-%d\",\"namespace\":\"d\",\"uid\":\"%s%d\",\"labels\":{"
@@ -137,21 +138,22 @@ static void see_pod_as(struct scene *s, const char *task, int index, const char 
 	cJSON *pod = cJSON_Parse(text);
 
 	assert_non_null(pod);
-	show(s, KIND_POD, pod);
+	receive_object(s, KIND_POD, pod);
 	cJSON_Delete(pod);
 }
 
-static void see_pod(struct scene *s, const char *task, int index, bool ready)
+static void receive_pod(struct scene *s, const char *task, int index, bool ready)
 {
-	see_pod_as(s, task, index,
-		   ready ? "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\","
-			   "\"status\":\"True\"}]}"
-			 : "{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"Ready\","
-			   "\"status\":\"False\"}]}");
+	receive_pod_with_status(s, task, index,
+				ready
+				    ? "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\","
+				      "\"status\":\"True\"}]}"
+				    : "{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"Ready\","
+				      "\"status\":\"False\"}]}");
 }
 
-/* Looks as often as it asks for, until then. */
-static void go_on(struct scene *s, double seconds)
+/* Reconciles each time that the job is requeued, for this time. */
+static void reconcile_for(struct scene *s, double seconds)
 {
 	double until = clock_now + seconds;
 
@@ -167,15 +169,15 @@ static void go_on(struct scene *s, double seconds)
 	clock_now = until;
 }
 
-/* Runs, with the chief and the server alone. */
-static struct scene *running(void)
+/* A running_job job in which only the chief and the ps are ready. */
+static struct scene *running_job(void)
 {
 	struct scene *s = scene_new();
 
-	see_pod(s, "ps", 0, true);
+	receive_pod(s, "ps", 0, true);
 	for (int i = 0; i < WORKERS; i++)
-		see_pod(s, "worker", i, i == 0);
-	go_on(s, 10);
+		receive_pod(s, "worker", i, i == 0);
+	reconcile_for(s, 10);
 	assert_string_equal(s->phase, "Running");
 	assert_string_equal(s->ready, "2/4");
 	assert_int_equal(s->stored, 1);
@@ -186,66 +188,67 @@ static void phase__is_written_at_once(void **state)
 {
 	struct scene *s = scene_new();
 
-	see_pod(s, "ps", 0, true);
+	receive_pod(s, "ps", 0, true);
 	for (int i = 0; i < WORKERS; i++)
-		see_pod(s, "worker", i, false);
-	go_on(s, 1);
+		receive_pod(s, "worker", i, false);
+	reconcile_for(s, 1);
 	assert_string_equal(s->phase, "Pending");
-	see_pod(s, "worker", 0, true);
-	go_on(s, 0);
+	receive_pod(s, "worker", 0, true);
+	reconcile_for(s, 0);
 	assert_string_equal(s->phase, "Running");
 	scene_free(s);
 }
 
-/* Even if nothing is removed then, and a status was stored just before. */
+/* The end is written although no pod is deleted and a status was written just before. */
 static void end__is_written_at_once(void **state)
 {
 	struct scene *s = scene_of("\"program\":{\"command\":[\"x\"]},\"run\":{"
 				   "\"cleanPodPolicy\":\"None\"}");
 	int before;
 
-	see_pod(s, "ps", 0, true);
+	receive_pod(s, "ps", 0, true);
 	for (int i = 0; i < WORKERS; i++)
-		see_pod(s, "worker", i, i < 2);
-	go_on(s, 10);
+		receive_pod(s, "worker", i, i < 2);
+	reconcile_for(s, 10);
 	before = s->stored;
-	see_pod(s, "worker", 2, true);
-	go_on(s, 2);
+	receive_pod(s, "worker", 2, true);
+	reconcile_for(s, 2);
 	assert_int_equal(s->stored, before + 1);
-	see_pod_as(s, "worker", 1,
-		   "{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
-		   "\"exitCode\":3}}}]}");
-	go_on(s, 0);
+	receive_pod_with_status(
+	    s, "worker", 1,
+	    "{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
+	    "\"exitCode\":3}}}]}");
+	reconcile_for(s, 0);
 	assert_string_equal(s->phase, "Failed");
 	scene_free(s);
 }
 
-/* It may be lost any moment, and the next look must know that others wait for it. */
+/* The worker may be lost at any moment; the status must record that its peers wait for it. */
 static void sync_worker__that_has_joined__is_written_at_once(void **state)
 {
 	struct scene *s =
 	    scene_of("\"mode\":\"sync\",\"program\":{\"train\":{\"dataset\":{\"path\":\"d\"}}}");
 	int before;
 
-	see_pod(s, "ps", 0, true);
+	receive_pod(s, "ps", 0, true);
 	for (int i = 0; i < WORKERS; i++)
-		see_pod(s, "worker", i, false);
-	go_on(s, 20);
+		receive_pod(s, "worker", i, false);
+	reconcile_for(s, 20);
 	before = s->stored;
-	see_pod_as(s, "worker", 1, "{\"phase\":\"Running\"}");
-	go_on(s, 0);
+	receive_pod_with_status(s, "worker", 1, "{\"phase\":\"Running\"}");
+	reconcile_for(s, 0);
 	assert_int_equal(s->stored, before + 1);
 	scene_free(s);
 }
 
-/* Nor does the count of its series say that it was said again. */
+/* The series count of the event does not increase either. */
 static void transition__that_many_reconciles_see__has_one_event(void **state)
 {
-	struct scene *s = running();
+	struct scene *s = running_job();
 
 	for (int i = 1; i < WORKERS; i++) {
-		see_pod(s, "worker", i, true);
-		go_on(s, 10);
+		receive_pod(s, "worker", i, true);
+		reconcile_for(s, 10);
 	}
 	assert_string_equal(s->ready, "4/4");
 	assert_true(s->stored > 1);
@@ -256,16 +259,16 @@ static void transition__that_many_reconciles_see__has_one_event(void **state)
 
 static void counts__are_written_once_in_an_interval(void **state)
 {
-	struct scene *s = running();
+	struct scene *s = running_job();
 
-	see_pod(s, "worker", 1, true);
-	go_on(s, 0); /* the last write is long ago */
+	receive_pod(s, "worker", 1, true);
+	reconcile_for(s, 0); /* the last write is long ago */
 	assert_int_equal(s->stored, 2);
 	assert_string_equal(s->ready, "3/4");
-	see_pod(s, "worker", 2, true);
-	go_on(s, 4.9);
+	receive_pod(s, "worker", 2, true);
+	reconcile_for(s, 4.9);
 	assert_int_equal(s->stored, 2);
-	go_on(s, 0.2);
+	reconcile_for(s, 0.2);
 	assert_int_equal(s->stored, 3);
 	assert_string_equal(s->ready, "4/4");
 	scene_free(s);
@@ -273,21 +276,21 @@ static void counts__are_written_once_in_an_interval(void **state)
 
 static void counts__when_the_clock_was_set_back__are_written(void **state)
 {
-	struct scene *s = running();
+	struct scene *s = running_job();
 
 	set_back = 1000;
-	see_pod(s, "worker", 1, true);
-	go_on(s, 10);
+	receive_pod(s, "worker", 1, true);
+	reconcile_for(s, 10);
 	assert_int_equal(s->stored, 2);
 	assert_string_equal(s->ready, "3/4");
 	set_back = 0;
 	scene_free(s);
 }
 
-/* It may have been gone again before a watch could show it. */
-static void service__that_no_watch_has_shown__is_looked_after_within_a_minute(void **state)
+/* The service may have been deleted before a watch could receive_object it. */
+static void service__that_no_watch_has_shown__is_checked_within_a_minute(void **state)
 {
-	struct scene *s = running();
+	struct scene *s = running_job();
 
 	assert_true(s->requeue_after > 0 && s->requeue_after <= EXPECTATION_TIMEOUT_S);
 	scene_free(s);
@@ -302,7 +305,7 @@ int main(void)
 	    cmocka_unit_test(transition__that_many_reconciles_see__has_one_event),
 	    cmocka_unit_test(counts__are_written_once_in_an_interval),
 	    cmocka_unit_test(counts__when_the_clock_was_set_back__are_written),
-	    cmocka_unit_test(service__that_no_watch_has_shown__is_looked_after_within_a_minute),
+	    cmocka_unit_test(service__that_no_watch_has_shown__is_checked_within_a_minute),
 	};
 
 	mu_log_set_level(MU_ERROR + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A status as JSON text, and back. */
+/* Conversion of a status to JSON text, and back. */
 #ifndef MU_TESTS_OPERATOR_STATUS_TEXT_H
 #define MU_TESTS_OPERATOR_STATUS_TEXT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom the store wakes: a look at a job costs more than finding that there is no need of one. */
+/* Changes for which the store requests a reconcile. A reconcile costs more than the comparison. */
 #include "tests/test.h"
 
 #include "lib/kube/kube_client.h"
@@ -7,7 +7,7 @@
 
 static int job_changes, pod_changes;
 
-static void note(void *arg, const char *key, enum object_kind kind)
+static void on_change(void *arg, const char *key, enum object_kind kind)
 {
 	assert_string_equal(key, "default/j");
 	job_changes += kind == KIND_JOB;
@@ -65,7 +65,7 @@ static void receive_deletion(struct store *c, enum object_kind kind, cJSON *obje
 
 static void start(struct store *c)
 {
-	store_init(c, note, NULL);
+	store_init(c, on_change, NULL);
 	job_changes = pod_changes = 0;
 }
 
@@ -97,7 +97,7 @@ static void pod__in_the_version_of_our_own_create__is_not_reconciled(void **stat
 	store_fini(&c);
 }
 
-static void a_pod__has_the_kernels_that_it_was_created_for_and_those_that_it_reports(void **state)
+static void pod__has_its_chosen_and_its_reported_kernels(void **state)
 {
 	cJSON *created = pod("Pending", "");
 	struct snapshot seen;
@@ -121,8 +121,8 @@ static void a_pod__has_the_kernels_that_it_was_created_for_and_those_that_it_rep
 	store_fini(&c);
 }
 
-/* A relist that does not hold a pod of ours removes it only once a watch has shown it. */
-static void a_created_pod__that_no_watch_shows__is_dropped_after_a_minute(void **state)
+/* A relist without a pod that we created removes the pod only after a watch has shown it. */
+static void created_pod__that_no_watch_shows__is_dropped_after_a_minute(void **state)
 {
 	cJSON *answer = pod("Pending", "");
 	struct snapshot seen;
@@ -149,8 +149,8 @@ static void a_created_pod__that_no_watch_shows__is_dropped_after_a_minute(void *
 	cJSON_Delete(answer);
 }
 
-/* kubectl delete --cascade=orphan takes the owner reference away. */
-static void a_pod__that_is_orphaned__is_the_jobs_no_more(void **state)
+/* kubectl delete --cascade=orphan removes the owner reference. */
+static void pod__that_is_orphaned__is_removed_from_the_job(void **state)
 {
 	cJSON *orphan = pod("Running", "10.0.0.1");
 	struct snapshot seen;
@@ -169,7 +169,7 @@ static void a_pod__that_is_orphaned__is_the_jobs_no_more(void **state)
 	store_fini(&c);
 }
 
-static void a_job__of_a_name_that_another_had__is_the_only_one(void **state)
+static void job__that_replaces_one_of_the_same_name__is_the_only_one(void **state)
 {
 	struct snapshot seen;
 	struct store c;
@@ -218,7 +218,7 @@ static cJSON *job_as_read(const char *version, int generation, const char *spec,
 	return object;
 }
 
-static void a_job__is_decoded_once__and_a_snapshot_keeps_the_one_it_saw(void **state)
+static void job__is_decoded_once__and_a_snapshot_keeps_its_version(void **state)
 {
 	static const char good[] = "{\"tasks\":{\"worker\":{\"replicas\":3}}}";
 	struct snapshot first, next;
@@ -241,8 +241,8 @@ static void a_job__is_decoded_once__and_a_snapshot_keeps_the_one_it_saw(void **s
 	store_fini(&c);
 }
 
-/* A pod that is deleted at 12:00:10, as an API server shows it: asked to end, ended at 12:00:12,
- * and, when the kubelet confirms that at 12:00:15, asked for anew without any grace. */
+/* The versions of a pod that is deleted at 12:00:10: step 0 is terminating, step 1 ended at
+ * 12:00:12. In step 2 the kubelet confirms the end at 12:00:15 with a grace period of 0. */
 static cJSON *deleted_pod(int step)
 {
 	static const char *const due[] = {"40Z\",\"deletionGracePeriodSeconds\":30",
@@ -263,8 +263,8 @@ static cJSON *deleted_pod(int step)
 	return object;
 }
 
-/* True if the kubelet reports it ready. */
-static cJSON *pod_that_is(const char *ready)
+/* A running pod whose Ready condition has this status. */
+static cJSON *pod_with_ready(const char *ready)
 {
 	cJSON *object = pod("Running", "10.0.0.1"), *condition = cJSON_CreateObject();
 
@@ -280,7 +280,7 @@ static void count_key(void *n, const char *key)
 	++*(int *)n;
 }
 
-static void keys__may_leave_out_jobs_that_have_ended(void **state)
+static void keys__can_exclude_finished_jobs(void **state)
 {
 	static const char *const spec = "{\"tasks\":{\"worker\":{}}}";
 	int all = 0, running = 0;
@@ -298,8 +298,8 @@ static void keys__may_leave_out_jobs_that_have_ended(void **state)
 	store_fini(&c);
 }
 
-/* Its document would take a hundred times the memory of its text. */
-static void a_job__of_too_many_values__has_no_spec(void **state)
+/* The parsed document of such a job takes a hundred times the memory of its text. */
+static void job__with_too_many_values__has_no_spec(void **state)
 {
 	MU_AUTO_BUF spec = {0};
 	struct snapshot got;
@@ -318,7 +318,7 @@ static void a_job__of_too_many_values__has_no_spec(void **state)
 	store_fini(&c);
 }
 
-static void a_pod__that_was_ready_once__is_known_to_have_been(void **state)
+static void pod__that_was_ready_once__keeps_was_ready(void **state)
 {
 	static const struct {
 		const char *condition;
@@ -331,7 +331,7 @@ static void a_pod__that_was_ready_once__is_known_to_have_been(void **state)
 	for (unsigned i = 0; i < MU_COUNT(versions); i++) {
 		struct snapshot seen;
 
-		receive_object(&c, KIND_POD, pod_that_is(versions[i].condition));
+		receive_object(&c, KIND_POD, pod_with_ready(versions[i].condition));
 		assert_true(snapshot_take(&c, "default/j", 100, &seen));
 		assert_int_equal(seen.observed.pods[0].ready, versions[i].ready);
 		assert_int_equal(seen.observed.pods[0].was_ready, versions[i].was_ready);
@@ -340,7 +340,7 @@ static void a_pod__that_was_ready_once__is_known_to_have_been(void **state)
 	store_fini(&c);
 }
 
-static void a_pod__whose_end_is_confirmed__was_killed_as_before(void **state)
+static void pod__whose_end_is_confirmed__stays_ended_by_deletion(void **state)
 {
 	struct store c;
 
@@ -357,7 +357,7 @@ static void a_pod__whose_end_is_confirmed__was_killed_as_before(void **state)
 	store_fini(&c);
 }
 
-/* Worker 0 of the job, ended, with a termination message. */
+/* An ended pod with index 0 and a termination message. */
 static cJSON *ended_pod(const char *task, const char *message)
 {
 	MU_AUTO_FREE char *text = mu_xasprintf(
@@ -414,7 +414,7 @@ static void final_report__of_the_chief__replaces_the_progress(void **state)
 		       ended_pod("worker", "{\"step\":9,\"reason\":\"ValidationStopped\"}"));
 	expect_progress(&c, "{\"step\":9,\"reason\":\"ValidationStopped\"}");
 	receive_object(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
-	/* an answer that was on its way meanwhile */
+	/* the late answer of a poll */
 	store_set_progress(&c, "default/j", "worker", &answer, NULL, 101);
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
 	receive_deletion(&c, KIND_POD, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
@@ -426,18 +426,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(pod__in_the_version_of_our_own_create__is_not_reconciled),
-	    cmocka_unit_test(keys__may_leave_out_jobs_that_have_ended),
-	    cmocka_unit_test(a_job__of_too_many_values__has_no_spec),
-	    cmocka_unit_test(a_pod__that_was_ready_once__is_known_to_have_been),
-	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
-	    cmocka_unit_test(
-		a_pod__has_the_kernels_that_it_was_created_for_and_those_that_it_reports),
-	    cmocka_unit_test(a_created_pod__that_no_watch_shows__is_dropped_after_a_minute),
-	    cmocka_unit_test(a_pod__that_is_orphaned__is_the_jobs_no_more),
-	    cmocka_unit_test(a_job__of_a_name_that_another_had__is_the_only_one),
+	    cmocka_unit_test(keys__can_exclude_finished_jobs),
+	    cmocka_unit_test(job__with_too_many_values__has_no_spec),
+	    cmocka_unit_test(pod__that_was_ready_once__keeps_was_ready),
+	    cmocka_unit_test(pod__whose_end_is_confirmed__stays_ended_by_deletion),
+	    cmocka_unit_test(pod__has_its_chosen_and_its_reported_kernels),
+	    cmocka_unit_test(created_pod__that_no_watch_shows__is_dropped_after_a_minute),
+	    cmocka_unit_test(pod__that_is_orphaned__is_removed_from_the_job),
+	    cmocka_unit_test(job__that_replaces_one_of_the_same_name__is_the_only_one),
 	    cmocka_unit_test(job__in_the_version_of_our_own_write__is_not_reconciled),
 	    cmocka_unit_test(final_report__of_the_chief__replaces_the_progress),
-	    cmocka_unit_test(a_job__is_decoded_once__and_a_snapshot_keeps_the_one_it_saw),
+	    cmocka_unit_test(job__is_decoded_once__and_a_snapshot_keeps_its_version),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The key that the tokens of jobs come from, and what the pods of a job get of its token. */
+/* The key from which job tokens are derived, and the digest of the token in the pods of a job. */
 #include "tests/operator/controller_fixture.h"
 
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 static struct mu_err err;
 
-static struct controller_fixture *scene_with_key_file(const char *file)
+static struct controller_fixture *fixture_with_key_file(const char *file)
 {
 	struct controller_fixture *s = fixture_new("", "{}", NULL);
 
@@ -19,7 +19,7 @@ static struct controller_fixture *scene_with_key_file(const char *file)
 	return s;
 }
 
-static void key_file__gives_the_same_tokens_after_a_restart(void **state)
+static void key_file__yields_the_same_tokens_after_a_restart(void **state)
 {
 	char path[] = "/tmp/muster-token-key-XXXXXX", first[MU_TOKEN_SIZE], again[MU_TOKEN_SIZE];
 	int fd = mkstemp(path);
@@ -27,7 +27,7 @@ static void key_file__gives_the_same_tokens_after_a_restart(void **state)
 	assert_true(write(fd, "0123456789abcdef0123456789abcdef\n", 33) == 33);
 	close(fd);
 	for (int i = 0; i < 2; i++) {
-		struct controller_fixture *s = scene_with_key_file(path);
+		struct controller_fixture *s = fixture_with_key_file(path);
 
 		assert_ok(token_key_load(&s->controller, &err), &err);
 		assert_ok(task_token_digest(&s->controller, "u1", i ? again : first), &err);
@@ -36,16 +36,16 @@ static void key_file__gives_the_same_tokens_after_a_restart(void **state)
 	}
 	assert_string_equal(first, again);
 	assert_int_equal(truncate(path, 31), 0);
-	struct controller_fixture *s = scene_with_key_file(path);
+	struct controller_fixture *s = fixture_with_key_file(path);
 	assert_int_equal(token_key_load(&s->controller, &err), -MU_INVALID_ARGUMENT);
 	assert_non_null(strstr(err.msg, "at least 32 bytes"));
 	fixture_free(s);
 	unlink(path);
 }
 
-static void key_file__that_is_missing__becomes_a_secret_once(void **state)
+static void key_file__that_is_missing__is_replaced_by_one_secret(void **state)
 {
-	struct controller_fixture *s = scene_with_key_file("/nowhere/key");
+	struct controller_fixture *s = fixture_with_key_file("/nowhere/key");
 	cJSON *sent;
 	const char *key;
 
@@ -60,10 +60,10 @@ static void key_file__that_is_missing__becomes_a_secret_once(void **state)
 	cJSON_Delete(sent);
 	fixture_free(s);
 
-	/* another replica was first: its key counts */
-	s = scene_with_key_file("/nowhere/key");
+	/* another replica created the Secret first: its key is used */
+	s = fixture_with_key_file("/nowhere/key");
 	s->rejected = "muster-operator-key";
-	s->how = MU_ALREADY_EXISTS;
+	s->reject_code = MU_ALREADY_EXISTS;
 	assert_int_equal(token_key_load(&s->controller, &err), -MU_FAILED_PRECONDITION);
 	assert_non_null(strstr(err.msg, "restarts"));
 	fixture_free(s);
@@ -95,8 +95,8 @@ static void pods__get_the_digest_of_their_jobs_token_and_no_token(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(key_file__gives_the_same_tokens_after_a_restart),
-	    cmocka_unit_test(key_file__that_is_missing__becomes_a_secret_once),
+	    cmocka_unit_test(key_file__yields_the_same_tokens_after_a_restart),
+	    cmocka_unit_test(key_file__that_is_missing__is_replaced_by_one_secret),
 	    cmocka_unit_test(pods__get_the_digest_of_their_jobs_token_and_no_token),
 	};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The work queue on a clock of the test's own. */
+/* The work queue, with a clock that the test sets. */
 #include "tests/test.h"
 
 #include <pthread.h>
@@ -32,7 +32,7 @@ static void expect(struct workqueue *q, const char *key)
 	assert_string_equal(got, key);
 }
 
-static void a_key__added_twice__comes_once(void **state)
+static void key__added_twice__is_returned_once(void **state)
 {
 	struct workqueue q;
 
@@ -49,7 +49,7 @@ static void a_key__added_twice__comes_once(void **state)
 	workqueue_fini(&q);
 }
 
-static void a_key__is_timed_from_when_it_is_ready(void **state)
+static void key__latency__is_measured_from_when_it_is_ready(void **state)
 {
 	MU_AUTO_BUF out = {0};
 	struct workqueue q;
@@ -68,7 +68,7 @@ static void a_key__is_timed_from_when_it_is_ready(void **state)
 	workqueue_fini(&q);
 }
 
-static void a_key__in_a_hand__waits_until_done(void **state)
+static void key__being_processed__waits_until_done(void **state)
 {
 	struct workqueue q;
 
@@ -84,7 +84,7 @@ static void a_key__in_a_hand__waits_until_done(void **state)
 	workqueue_fini(&q);
 }
 
-static void a_failure__waits_longer_each_time(void **state)
+static void key__that_fails_repeatedly__waits_longer_each_time(void **state)
 {
 	struct workqueue q;
 	double wait = 0.005;
@@ -111,7 +111,7 @@ static void a_failure__waits_longer_each_time(void **state)
 	workqueue_fini(&q);
 }
 
-static void delays__come_in_order_of_time(void **state)
+static void keys__with_delays__are_returned_in_order_of_time(void **state)
 {
 	static const char *const keys[] = {"e", "a", "c", "b", "d"};
 	struct workqueue q;
@@ -120,7 +120,7 @@ static void delays__come_in_order_of_time(void **state)
 	workqueue_init(&q, test_clock);
 	for (int i = 0; i < 5; i++)
 		workqueue_add_after(&q, keys[i], (double)(keys[i][0] - 'a' + 1));
-	workqueue_add_after(&q, "e", 0.5); /* the earlier of two counts */
+	workqueue_add_after(&q, "e", 0.5); /* the earlier of two times is used */
 	workqueue_add(&q, "c");            /* at once */
 	expect(&q, "c");
 	now = 1.6;
@@ -133,7 +133,7 @@ static void delays__come_in_order_of_time(void **state)
 	workqueue_fini(&q);
 }
 
-static void random_use__never_gives_a_key_to_two(void **state)
+static void random_use__never_returns_a_key_to_two_workers(void **state)
 {
 	struct workqueue q;
 	bool held[20] = {false};
@@ -181,16 +181,16 @@ static void random_use__never_gives_a_key_to_two(void **state)
 
 /* ---- many workers ---- */
 
-enum { HANDS = 6, ROUNDS = 400, KEYS_A_ROUND = 4 };
+enum { WORKERS = 6, ROUNDS = 400, KEYS_PER_ROUND = 4 };
 static _Atomic int handled;
 
-static void *hand(void *queue)
+static void *worker(void *queue)
 {
 	unsigned seed = 7;
 	char *key;
 
 	while ((key = workqueue_get(queue))) {
-		if (rand_r(&seed) % 2) /* as for an answer */
+		if (rand_r(&seed) % 2) /* simulates a wait for an answer */
 			nanosleep(&(struct timespec){0, rand_r(&seed) % 100000}, NULL);
 		atomic_fetch_add(&handled, 1);
 		workqueue_done(queue, key);
@@ -208,19 +208,19 @@ static void await_handled(int n)
 	assert_int_equal(atomic_load(&handled), n);
 }
 
-/* A key for which no worker wakes would stay in the queue. */
-static void keys__added_while_workers_sleep__are_all_handed_out(void **state)
+/* If no worker wakes for a key, the key stays in the queue. */
+static void keys__added_while_workers_sleep__are_all_returned(void **state)
 {
 	struct workqueue q;
-	pthread_t hands[HANDS];
+	pthread_t workers[WORKERS];
 	unsigned seed = 5;
-	int wanted = 0;
+	int n_added = 0;
 
 	workqueue_init(&q, mu_clock);
-	for (int i = 0; i < HANDS; i++)
-		assert_int_equal(pthread_create(&hands[i], NULL, hand, &q), 0);
+	for (int i = 0; i < WORKERS; i++)
+		assert_int_equal(pthread_create(&workers[i], NULL, worker, &q), 0);
 	for (int round = 0; round < ROUNDS; round++) {
-		int n = 1 + rand_r(&seed) % KEYS_A_ROUND;
+		int n = 1 + rand_r(&seed) % KEYS_PER_ROUND;
 
 		for (int i = 0; i < n; i++) {
 			char key[32];
@@ -231,25 +231,25 @@ static void keys__added_while_workers_sleep__are_all_handed_out(void **state)
 			else
 				workqueue_add_after(&q, key, rand_r(&seed) % 4 / 1000.0);
 		}
-		wanted += n;
-		await_handled(wanted);
+		n_added += n;
+		await_handled(n_added);
 	}
 	workqueue_stop(&q);
-	for (int i = 0; i < HANDS; i++)
-		pthread_join(hands[i], NULL);
+	for (int i = 0; i < WORKERS; i++)
+		pthread_join(workers[i], NULL);
 	workqueue_fini(&q);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_key__added_twice__comes_once),
-	    cmocka_unit_test(a_key__is_timed_from_when_it_is_ready),
-	    cmocka_unit_test(a_key__in_a_hand__waits_until_done),
-	    cmocka_unit_test(a_failure__waits_longer_each_time),
-	    cmocka_unit_test(delays__come_in_order_of_time),
-	    cmocka_unit_test(random_use__never_gives_a_key_to_two),
-	    cmocka_unit_test(keys__added_while_workers_sleep__are_all_handed_out),
+	    cmocka_unit_test(key__added_twice__is_returned_once),
+	    cmocka_unit_test(key__latency__is_measured_from_when_it_is_ready),
+	    cmocka_unit_test(key__being_processed__waits_until_done),
+	    cmocka_unit_test(key__that_fails_repeatedly__waits_longer_each_time),
+	    cmocka_unit_test(keys__with_delays__are_returned_in_order_of_time),
+	    cmocka_unit_test(random_use__never_returns_a_key_to_two_workers),
+	    cmocka_unit_test(keys__added_while_workers_sleep__are_all_returned),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
