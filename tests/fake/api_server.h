@@ -40,7 +40,7 @@ void api_server_put(struct api_server *s, const char *path, const char *json);
 void api_server_delete(struct api_server *s, const char *path, const char *name);
 /* Applies a JSON merge patch; false if the object does not exist. */
 bool api_server_patch(struct api_server *s, const char *path, const char *name, const char *json);
-/* A copy, or NULL. */
+/* Returns a copy of the object, or NULL. */
 cJSON *api_server_get(struct api_server *s, const char *path, const char *name);
 int api_server_count(struct api_server *s, const char *path);
 /* Calls fn for a copy of each object. */

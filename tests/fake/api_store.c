@@ -251,10 +251,10 @@ static bool api_status(int fd, int status, int retry_after, const char *reason)
 	return go_on;
 }
 
-static long api_number(const char *query, const char *key, long otherwise)
+static long api_number(const char *query, const char *key, long default_value)
 {
 	const char *at = query ? strstr(query, key) : NULL;
-	return at ? strtol(at + strlen(key), NULL, 10) : otherwise;
+	return at ? strtol(at + strlen(key), NULL, 10) : default_value;
 }
 
 /* Supports only a field selector on metadata.name. */
@@ -319,13 +319,14 @@ static bool api_list(struct api_server *s, int fd, const struct api_request *r)
 	return go_on;
 }
 
-/* Takes the fault for this request, if there is one. */
-static bool api_take_fault(struct api_server *s, const char *what, bool watch,
+/* Removes and returns the fault for this request, if there is one. */
+static bool api_take_fault(struct api_server *s, const char *request_line, bool watch,
 			   struct api_fault_rule *out)
 {
 	for (int i = 0; i < s->n_faults; i++) {
 		struct api_fault_rule *f = &s->faults[i];
-		if (f->times <= 0 || !strstr(what, f->match) || (f->fault >= API_CUT) != watch)
+		if (f->times <= 0 || !strstr(request_line, f->match) ||
+		    (f->fault >= API_CUT) != watch)
 			continue;
 		f->times--;
 		*out = *f;
@@ -344,7 +345,7 @@ static bool api_chunk(int fd, struct mu_span text)
 	return api_send(fd, b.data, b.len);
 }
 
-static bool api_tell(int fd, const char *type, const cJSON *object)
+static bool api_send_watch_event(int fd, const char *type, const cJSON *object)
 {
 	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(object);
 	MU_AUTO_BUF b = {0};
@@ -364,7 +365,7 @@ static bool api_send_event(struct api_server *s, int fd, const struct api_reques
 		bool sent;
 
 		object = cJSON_Parse(e->text);
-		sent = api_tell(fd, e->type, object);
+		sent = api_send_watch_event(fd, e->type, object);
 		cJSON_Delete(object);
 		return sent;
 	}
@@ -372,7 +373,7 @@ static bool api_send_event(struct api_server *s, int fd, const struct api_reques
 		return true;
 	if (fault.fault == API_GONE) {
 		object = api_status_object(410, "Expired");
-		api_tell(fd, "ERROR", object);
+		api_send_watch_event(fd, "ERROR", object);
 		cJSON_Delete(object);
 	} else {
 		api_send(fd, "40\r\n{\"type\":\"ADD", 16);
@@ -418,11 +419,11 @@ static void api_watch(struct api_server *s, int fd, const struct api_request *r)
 static void api_count_generation(cJSON *o, const cJSON *patch)
 {
 	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(o, "spec");
-	const cJSON *wanted = cJSON_GetObjectItemCaseSensitive(patch, "spec");
+	const cJSON *new_spec = cJSON_GetObjectItemCaseSensitive(patch, "spec");
 	cJSON *metadata = cJSON_GetObjectItemCaseSensitive(o, "metadata");
 	cJSON *generation = cJSON_GetObjectItemCaseSensitive(metadata, "generation");
 
-	if (wanted && !cJSON_Compare(spec, wanted, true) && generation)
+	if (new_spec && !cJSON_Compare(spec, new_spec, true) && generation)
 		cJSON_SetNumberValue(generation, generation->valuedouble + 1);
 }
 
@@ -481,7 +482,7 @@ static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool 
 
 static bool api_handle(struct api_server *s, int fd, struct api_request *r)
 {
-	MU_AUTO_FREE char *what = mu_xasprintf("%s %s", r->method, r->url);
+	MU_AUTO_FREE char *request_line = mu_xasprintf("%s %s", r->method, r->url);
 	MU_AUTO_FREE char *path = mu_xstrndup(r->url, strcspn(r->url, "?"));
 	struct api_fault_rule fault;
 	bool watch, go_on = false;
@@ -490,10 +491,10 @@ static bool api_handle(struct api_server *s, int fd, struct api_request *r)
 	api_split(r, path);
 	watch = r->query && strstr(r->query, "watch=1");
 	pthread_mutex_lock(&s->lock);
-	mu_buf_printf(&s->log, "%s%s\n", watch ? "WATCH " : "", what);
+	mu_buf_printf(&s->log, "%s%s\n", watch ? "WATCH " : "", request_line);
 	if (s->down)
 		go_on = false;
-	else if (!api_take_fault(s, what, false, &fault))
+	else if (!api_take_fault(s, request_line, false, &fault))
 		go_on = watch ? (api_watch(s, fd, r), false) : api_serve(s, fd, r, false);
 	else if (fault.fault == API_STATUS)
 		go_on = api_status(fd, fault.status, fault.seconds, "Scripted");

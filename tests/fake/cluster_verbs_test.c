@@ -238,7 +238,7 @@ static void wait__of_a_job_that_is_deleted__ends(void **state)
 	assert_output_has(output, "small: deleted");
 }
 
-static void logs__have_their_task_at_the_start_of_each_line(void **state)
+static void logs__have_the_task_name_at_the_start_of_each_line(void **state)
 {
 	MU_AUTO_BUF all = {0};
 	MU_AUTO_BUF one = {0};
@@ -276,7 +276,7 @@ static void logs__of_a_missing_job_or_task__report_it(void **state)
 		     {"--previous", "BadRequest (400) (ps/0)", 1}};
 	MU_AUTO_BUF none = {0};
 	MU_AUTO_BUF wrong = {0};
-	MU_AUTO_BUF gone = {0};
+	MU_AUTO_BUF error_output = {0};
 
 	assert_int_equal(MUSTER(&none, "logs", "small"), 1);
 	put_job("{\"phase\":\"Pending\"}");
@@ -289,8 +289,8 @@ static void logs__of_a_missing_job_or_task__report_it(void **state)
 	}
 	api_server_patch(server, JOBS, "small", "{\"status\":{\"phase\":\"Succeeded\"}}");
 	assert_int_equal(MUSTER(&wrong, "logs", "small", "worker/2"), 1);
-	assert_int_equal(MUSTER(&gone, "logs", "-f", "small", "worker/1"), 1);
-	assert_output_has(gone, "its pods were deleted with their logs");
+	assert_int_equal(MUSTER(&error_output, "logs", "-f", "small", "worker/1"), 1);
+	assert_output_has(error_output, "its pods were deleted with their logs");
 }
 
 /* Waits for the container, resumes a broken stream without lost or duplicate lines, follows the
@@ -328,8 +328,8 @@ static void followed_logs__have_each_line_once(void **state)
 	assert_int_equal(api_server_seen(server, "small-worker-0/log"), 3);
 }
 
-/* On a terminal. */
-static void top__whose_refresh_fails__goes_on(void **state)
+/* The output is a terminal. */
+static void top__on_a_failed_refresh__continues(void **state)
 {
 	char output[4096];
 	int fd, status;
@@ -377,10 +377,10 @@ int main(void)
 	    T(wait__prints_progress_and_ends_with_the_job),
 	    T(wait__of_jobs_that_do_not_succeed__has_an_exit_status_for_each_case),
 	    T(wait__of_a_job_that_is_deleted__ends),
-	    T(logs__have_their_task_at_the_start_of_each_line),
+	    T(logs__have_the_task_name_at_the_start_of_each_line),
 	    T(logs__of_a_missing_job_or_task__report_it),
 	    T(followed_logs__have_each_line_once),
-	    T(top__whose_refresh_fails__goes_on),
+	    T(top__on_a_failed_refresh__continues),
 	    T(explain__of_a_job_with_a_tensorboard__reads_all_tasks),
 	};
 

@@ -15,7 +15,7 @@ static struct sim *start(struct sim_script *script, const char *program, const c
 	return start_job(script, program, run, 1, false);
 }
 
-static const cJSON *failed(struct sim *s)
+static const cJSON *failed_condition(struct sim *s)
 {
 	return condition_of(s, "Failed");
 }
@@ -23,7 +23,7 @@ static const cJSON *failed(struct sim *s)
 /* Expects the job to fail for this reason, `after` seconds after `from`, to the second. */
 static void expect_failed(struct sim *s, const char *reason, double from, double after)
 {
-	const cJSON *job = sim_find(s, JOB_PATH)->json, *c = failed(s);
+	const cJSON *job = sim_find(s, JOB_PATH)->json, *c = failed_condition(s);
 	double at = mu_rfc3339_read(sim_text(job, "status.completionTime"));
 
 	assert_string_equal(sim_text(job, "status.phase"), "Failed");
@@ -38,13 +38,13 @@ static void job__that_takes_too_long__fails_on_time(void **state)
 	struct sim *s = start(&script, COMMAND, "\"activeDeadlineSeconds\":50");
 
 	sim_settle(s, 45);
-	assert_null(failed(s));
+	assert_null(failed_condition(s));
 	sim_settle(s, 3600);
 	expect_failed(s, "DeadlineExceeded", SIM_EPOCH, 50);
 	stop(s, &script);
 }
 
-static void job__that_is_resumed__has_all_its_time_again(void **state)
+static void job__that_is_resumed__gets_its_full_deadline_again(void **state)
 {
 	struct sim_script script = {.end = never_ends,
 				    .user_actions = {{USER_SUSPEND, 30, 0}, {USER_RESUME, 100, 0}}};
@@ -70,7 +70,7 @@ static double running_since(struct sim *s)
 	return mu_rfc3339_read(sim_text(condition_of(s, "Running"), "lastTransitionTime"));
 }
 
-static void job__whose_step_does_not_move__fails_on_time(void **state)
+static void job__whose_step_does_not_increase__fails_on_time(void **state)
 {
 	struct sim_script script = {.end = never_ends};
 	struct sim *s = start(&script, TRAIN, "\"progressDeadlineSeconds\":60");
@@ -79,7 +79,7 @@ static void job__whose_step_does_not_move__fails_on_time(void **state)
 	sim_settle(s, 30);
 	running = running_since(s);
 	assert_true(running > 0);
-	assert_null(failed(s));
+	assert_null(failed_condition(s));
 	sim_settle(s, running + 50 - s->now);
 	store_set_progress(&s->leader->controller.store, SIM_KEY, "none",
 			   &(struct progress_report){.set = true, .step = 1}, NULL, s->now);
@@ -89,19 +89,19 @@ static void job__whose_step_does_not_move__fails_on_time(void **state)
 	stop(s, &script);
 }
 
-/* A network policy, for example, may keep the operator from the pods of a job that trains. */
-static void job__whose_ready_chief_cannot_be_reached__is_not_failed_for_it(void **state)
+/* A network policy, for example, may block the operator's requests to the pods of a healthy job. */
+static void job__whose_ready_chief_cannot_be_reached__does_not_fail(void **state)
 {
 	struct sim_script script = {.end = never_ends, .unreachable = true};
 	struct sim *s = start(&script, TRAIN, "\"progressDeadlineSeconds\":60");
 
 	sim_settle(s, 3600);
-	assert_null(failed(s));
+	assert_null(failed_condition(s));
 	assert_string_equal(sim_text(sim_find(s, JOB_PATH)->json, "status.phase"), "Running");
 	stop(s, &script);
 }
 
-static void job__with_an_operator_that_was_away__is_not_failed_for_it(void **state)
+static void job__whose_operator_was_down__does_not_fail(void **state)
 {
 	struct sim_script script = {.end = never_ends};
 	struct sim *s = start(&script, TRAIN, "\"progressDeadlineSeconds\":60");
@@ -112,13 +112,13 @@ static void job__with_an_operator_that_was_away__is_not_failed_for_it(void **sta
 	again = s->now;
 	sim_restart(s);
 	sim_settle(s, 55);
-	assert_null(failed(s));
+	assert_null(failed_condition(s));
 	sim_settle(s, 3600);
 	expect_failed(s, "ProgressDeadlineExceeded", again, 60);
 	stop(s, &script);
 }
 
-static void job__that_has_ended__goes_when_its_time_to_live_is_over(void **state)
+static void job__that_has_ended__is_deleted_after_its_time_to_live(void **state)
 {
 	struct sim_script script = {.end = ends_well, .work = 20};
 	struct sim *s = start(&script, COMMAND, "\"ttlSecondsAfterFinished\":100");
@@ -136,8 +136,8 @@ static void job__that_has_ended__goes_when_its_time_to_live_is_over(void **state
 	stop(s, &script);
 }
 
-/* Its servers end when the workers have, one by one: news that may wait for each other. */
-static void end__of_a_job__takes_few_writes(void **state)
+/* The ps end one by one after the workers. The rate limit combines these status changes. */
+static void end__of_a_job__causes_few_writes(void **state)
 {
 	struct sim_script script = {.end = ends_well, .work = 30};
 	struct sim *s = start(&script, COMMAND, "");
@@ -161,25 +161,25 @@ static bool any_pod(const struct sim *s)
 	return false;
 }
 
-/* It is waited for, unlike the counts of what has ended on the way. */
+/* Users wait for the end of a suspension; the intermediate pod counts may be delayed. */
 static void suspension__that_is_complete__is_written_at_once(void **state)
 {
 	struct sim_script script = {.end = never_ends, .user_actions = {{USER_SUSPEND, 40, 0}}};
 	struct sim *s = start(&script, COMMAND, "");
-	const cJSON *told;
+	const cJSON *condition;
 
 	sim_settle(s, 40);
 	for (int i = 0; i < 100 && any_pod(s); i++)
 		sim_settle(s, 0.2);
 	assert_false(any_pod(s));
 	sim_settle(s, 1);
-	told = condition_of(s, "Suspended");
-	assert_non_null(told);
-	assert_string_equal(sim_text(told, "status"), "True");
+	condition = condition_of(s, "Suspended");
+	assert_non_null(condition);
+	assert_string_equal(sim_text(condition, "status"), "True");
 	stop(s, &script);
 }
 
-static void expect_timed(struct mu_histogram *h, const char *line)
+static void expect_bucket(struct mu_histogram *h, const char *line)
 {
 	MU_AUTO_BUF out = {0};
 
@@ -188,21 +188,21 @@ static void expect_timed(struct mu_histogram *h, const char *line)
 		fail_msg("no %s in\n%s", line, out.data);
 }
 
-static void job__that_ran_and_ended__is_timed_once(void **state)
+static void job__that_ran_and_ended__has_its_duration_recorded_once(void **state)
 {
 	struct sim_script script = {.end = ends_well, .work = 30};
 	struct sim *s = start(&script, COMMAND, "");
 	struct controller *c = &s->operators[0].controller;
 
-	expect_timed(&c->to_running, "n_count{} 0\n");
+	expect_bucket(&c->to_running, "n_count{} 0\n");
 	sim_settle(s, 20);
-	expect_timed(&c->to_running, "n_count{} 1\n");
-	expect_timed(&c->succeeded_in, "n_count{} 0\n");
+	expect_bucket(&c->to_running, "n_count{} 1\n");
+	expect_bucket(&c->succeeded_in, "n_count{} 0\n");
 	sim_settle(s, 100);
-	expect_timed(&c->to_running, "n_count{} 1\n");
-	expect_timed(&c->succeeded_in, "le=\"10\"} 0\n");
-	expect_timed(&c->succeeded_in, "le=\"60\"} 1\n");
-	expect_timed(&c->failed_in, "n_count{} 0\n");
+	expect_bucket(&c->to_running, "n_count{} 1\n");
+	expect_bucket(&c->succeeded_in, "le=\"10\"} 0\n");
+	expect_bucket(&c->succeeded_in, "le=\"60\"} 1\n");
+	expect_bucket(&c->failed_in, "n_count{} 0\n");
 	stop(s, &script);
 }
 
@@ -222,7 +222,7 @@ static void first_status__of_a_pending_job__is_written_within_seconds(void **sta
 }
 
 /* Number of writes in a minute in which the chief reports progress every second. */
-static int writes_of_progress(void)
+static int count_progress_writes(void)
 {
 	struct sim_script script = {.end = never_ends};
 	struct sim *s = start(&script, COMMAND, "");
@@ -246,7 +246,7 @@ static int writes_of_progress(void)
 
 static void progress__is_written_once_in_an_interval(void **state)
 {
-	assert_in_range(writes_of_progress(), 8, 13);
+	assert_in_range(count_progress_writes(), 8, 13);
 }
 
 int main(void)
@@ -254,16 +254,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(first_status__of_a_pending_job__is_written_within_seconds),
 	    cmocka_unit_test(progress__is_written_once_in_an_interval),
-	    cmocka_unit_test(end__of_a_job__takes_few_writes),
+	    cmocka_unit_test(end__of_a_job__causes_few_writes),
 	    cmocka_unit_test(suspension__that_is_complete__is_written_at_once),
 	    cmocka_unit_test(job__that_takes_too_long__fails_on_time),
-	    cmocka_unit_test(job__that_is_resumed__has_all_its_time_again),
+	    cmocka_unit_test(job__that_is_resumed__gets_its_full_deadline_again),
 	    cmocka_unit_test(job__whose_pods_wait_too_long__fails_on_time),
-	    cmocka_unit_test(job__whose_step_does_not_move__fails_on_time),
-	    cmocka_unit_test(job__whose_ready_chief_cannot_be_reached__is_not_failed_for_it),
-	    cmocka_unit_test(job__with_an_operator_that_was_away__is_not_failed_for_it),
-	    cmocka_unit_test(job__that_has_ended__goes_when_its_time_to_live_is_over),
-	    cmocka_unit_test(job__that_ran_and_ended__is_timed_once),
+	    cmocka_unit_test(job__whose_step_does_not_increase__fails_on_time),
+	    cmocka_unit_test(job__whose_ready_chief_cannot_be_reached__does_not_fail),
+	    cmocka_unit_test(job__whose_operator_was_down__does_not_fail),
+	    cmocka_unit_test(job__that_has_ended__is_deleted_after_its_time_to_live),
+	    cmocka_unit_test(job__that_ran_and_ended__has_its_duration_recorded_once),
 	};
 
 	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);

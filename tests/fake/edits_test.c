@@ -14,13 +14,13 @@ static void edit_template(struct sim *s, const char *text)
 
 static const char *status_text(struct sim *s, const char *path)
 {
-	MU_AUTO_FREE char *whole = mu_xasprintf("status.%s", path);
+	MU_AUTO_FREE char *full_path = mu_xasprintf("status.%s", path);
 
-	return sim_text(sim_find(s, JOB_PATH)->json, whole);
+	return sim_text(sim_find(s, JOB_PATH)->json, full_path);
 }
 
 /* Expects the condition with this status; its message describes the problem of the current spec. */
-static void expect_told(struct sim *s, const char *type, const char *status)
+static void expect_invalid_spec_condition(struct sim *s, const char *type, const char *status)
 {
 	const cJSON *c = condition_of(s, type), *job = sim_find(s, JOB_PATH)->json;
 
@@ -35,7 +35,7 @@ static void expect_told(struct sim *s, const char *type, const char *status)
 	assert_string_equal(status_text(s, "summary.message"), sim_text(c, "message"));
 }
 
-static int pods(const struct sim *s)
+static int count_pods(const struct sim *s)
 {
 	int n = 0;
 
@@ -53,17 +53,17 @@ static void job__with_a_spec_that_cannot_work__starts_when_it_is_corrected(void 
 	edit(s, "spec.run", "suspend", cJSON_CreateFalse());
 	sim_settle(s, 60);
 	assert_string_equal(status_text(s, "phase"), "Failed");
-	expect_told(s, "Failed", "True");
-	assert_int_equal(pods(s), 0);
+	expect_invalid_spec_condition(s, "Failed", "True");
+	assert_int_equal(count_pods(s), 0);
 	edit_template(s, RIGHT);
 	sim_settle(s, 60);
 	assert_string_equal(status_text(s, "phase"), "Running");
 	assert_string_equal(status_text(s, "summary.message"), "");
-	assert_int_equal(pods(s), 3);
+	assert_int_equal(count_pods(s), 3);
 	stop(s, &script);
 }
 
-static void job__that_runs__goes_on_while_its_new_spec_cannot_work(void **state)
+static void job__that_runs__continues_while_its_new_spec_cannot_work(void **state)
 {
 	struct sim_script script = {.end = never_ends};
 	struct sim *s = start_job(&script, COMMAND, "", 1, false);
@@ -75,8 +75,8 @@ static void job__that_runs__goes_on_while_its_new_spec_cannot_work(void **state)
 	sim_settle(s, 60);
 	assert_string_equal(status_text(s, "phase"), "Running");
 	assert_null(condition_of(s, "Failed"));
-	expect_told(s, "Ready", "False");
-	assert_int_equal(pods(s), 3);
+	expect_invalid_spec_condition(s, "Ready", "False");
+	assert_int_equal(count_pods(s), 3);
 	writes = s->writes;
 	sim_settle(s, 600);
 	assert_int_equal(s->writes, writes); /* reported once */
@@ -85,7 +85,7 @@ static void job__that_runs__goes_on_while_its_new_spec_cannot_work(void **state)
 	assert_string_equal(status_text(s, "phase"), "Running");
 	assert_string_equal(sim_text(condition_of(s, "Ready"), "status"), "True");
 	assert_string_equal(status_text(s, "summary.message"), "");
-	assert_int_equal(pods(s), 3);
+	assert_int_equal(count_pods(s), 3);
 	stop(s, &script);
 }
 
@@ -94,7 +94,7 @@ static int ends_well(const struct sim_script *s, const char *task, int index, in
 	return strcmp(task, "ps") == 0 ? -1 : 0;
 }
 
-static void job__that_is_over__stays_what_it_was(void **state)
+static void job__that_has_ended__keeps_its_state(void **state)
 {
 	struct sim_script script = {.end = ends_well, .work = 20};
 	struct sim *s = start_job(&script, COMMAND, "", 1, false);
@@ -132,8 +132,8 @@ static void departure__that_fails_three_times__is_a_condition(void **state)
 	stop(s, &script);
 }
 
-/* The second edit comes before the status with the epoch of the first one is stored. */
-static void two_edits__at_once__leave_no_task_with_the_members_of_the_first(void **state)
+/* The second edit arrives before the operator stores the status with the epoch of the first. */
+static void two_edits__at_once__leave_no_task_with_the_first_members(void **state)
 {
 	struct sim_script script = {.end = never_ends};
 	struct sim *s = start_job(&script, COMMAND, "", 1, false);
@@ -142,7 +142,7 @@ static void two_edits__at_once__leave_no_task_with_the_members_of_the_first(void
 	sim_settle(s, 60);
 	edit(s, "spec.tasks.worker", "replicas", cJSON_CreateNumber(4));
 	sim_settle(s, 0.02);
-	assert_int_equal(pods(s), 5);
+	assert_int_equal(count_pods(s), 5);
 	edit(s, "spec.tasks.worker", "replicas", cJSON_CreateNumber(6));
 	sim_settle(s, 120);
 	epoch = sim_at(sim_find(s, JOB_PATH)->json, "status.cluster.epoch")->valueint;
@@ -168,10 +168,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(job__with_a_spec_that_cannot_work__starts_when_it_is_corrected),
-	    cmocka_unit_test(job__that_runs__goes_on_while_its_new_spec_cannot_work),
-	    cmocka_unit_test(job__that_is_over__stays_what_it_was),
+	    cmocka_unit_test(job__that_runs__continues_while_its_new_spec_cannot_work),
+	    cmocka_unit_test(job__that_has_ended__keeps_its_state),
 	    cmocka_unit_test(departure__that_fails_three_times__is_a_condition),
-	    cmocka_unit_test(two_edits__at_once__leave_no_task_with_the_members_of_the_first),
+	    cmocka_unit_test(two_edits__at_once__leave_no_task_with_the_first_members),
 	};
 
 	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);

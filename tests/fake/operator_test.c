@@ -32,7 +32,7 @@ static const char job_text[] =
     "\"metadata\":{\"name\":\"j\",\"generation\":1},\"spec\":{\"program\":{\"command\":[\"x\"]},"
     "\"tasks\":{\"ps\":{\"replicas\":2},\"worker\":{\"replicas\":2}}}}";
 
-static const char ended_well[] =
+static const char succeeded_status[] =
     "{\"status\":{\"phase\":\"Succeeded\",\"containerStatuses\":[{\"name\":\"muster\",\"state\":{"
     "\"terminated\":{\"exitCode\":0}}}]}}";
 
@@ -76,7 +76,7 @@ static int stop_operator(pid_t pid)
 	return -1;
 }
 
-static struct world begin(void)
+static struct world start_world(void)
 {
 	struct world w = {.server = api_server_start(0)};
 
@@ -84,7 +84,7 @@ static struct world begin(void)
 	return w;
 }
 
-static void end(struct world *w)
+static void stop_world(struct world *w)
 {
 	assert_int_equal(stop_operator(w->operator), 0);
 	api_server_stop(w->server);
@@ -112,7 +112,7 @@ static bool phase_is(struct api_server *s, const char *name, const char *phase)
 	return same;
 }
 
-static bool play(struct api_server *s, const char *phase)
+static bool run_new_pods(struct api_server *s, const char *phase)
 {
 	if (phase_is(s, "j", phase))
 		return true;
@@ -121,37 +121,37 @@ static bool play(struct api_server *s, const char *phase)
 }
 
 /* Runs new pods until the job has this phase. */
-static void play_until(struct api_server *s, const char *phase)
+static void run_pods_until(struct api_server *s, const char *phase)
 {
-	if (!BECOMES_TRUE(play(s, phase)))
+	if (!BECOMES_TRUE(run_new_pods(s, phase)))
 		fail_msg("the job never was %s", phase);
 }
 
 static void expect_running(struct api_server *s)
 {
-	play_until(s, "Running");
+	run_pods_until(s, "Running");
 	assert_int_equal(api_server_count(s, PODS), 4);
 	assert_int_equal(api_server_count(s, "/api/v1" NS "/services"), 1);
 }
 
-static int writes(struct api_server *s)
+static int count_writes(struct api_server *s)
 {
 	return api_server_seen(s, "POST ") + api_server_seen(s, "PATCH ") +
 	       api_server_seen(s, "PUT ") + api_server_seen(s, "DELETE ");
 }
 
-static bool quiet_for_a_second(struct api_server *s)
+static bool no_writes_for_a_second(struct api_server *s)
 {
-	int before = writes(s);
+	int before = count_writes(s);
 
 	wait_ms(1000);
-	return writes(s) == before;
+	return count_writes(s) == before;
 }
 
 /* Expects the operator to finish its writes soon, and then to write nothing. */
 static void expect_quiet(struct api_server *s)
 {
-	WAIT_UNTIL(quiet_for_a_second(s));
+	WAIT_UNTIL(no_writes_for_a_second(s));
 }
 
 static void wait_for_watches(struct api_server *s)
@@ -166,52 +166,53 @@ static void run_without_faults(struct world w)
 	api_server_put(w.server, JOBS, job_text);
 	expect_running(w.server);
 	expect_quiet(w.server);
-	printf("    writes until Running: %d\n", writes(w.server));
-	assert_in_range(writes(w.server), 1, 14); /* maximum number of writes for a job of 6 pods */
+	printf("    writes until Running: %d\n", count_writes(w.server));
+	assert_in_range(count_writes(w.server), 1,
+			14); /* maximum number of writes for a job of 6 pods */
 	/* the ps tasks stay while a worker is running */
-	api_server_patch(w.server, PODS, "j-worker-1", ended_well);
-	api_server_patch(w.server, PODS, "j-worker-0", ended_well);
-	play_until(w.server, "Succeeded");
+	api_server_patch(w.server, PODS, "j-worker-1", succeeded_status);
+	api_server_patch(w.server, PODS, "j-worker-0", succeeded_status);
+	run_pods_until(w.server, "Succeeded");
 	expect_quiet(w.server);
 	assert_int_equal(api_server_seen(w.server, "DELETE " PODS "/j-ps-"), 2);
 }
 
-static void without_faults__a_job_runs_and_succeeds(void **state)
+static void job__without_faults__runs_and_succeeds(void **state)
 {
-	struct world w = begin();
+	struct world w = start_world();
 
 	run_without_faults(w);
 	assert_true(api_server_seen(w.server, "/pods?limit=250&labelSelector=muster.dev/job"));
-	end(&w);
+	stop_world(&w);
 }
 
-static void first_status__has_the_count_of_restarts(void **state)
+static void first_status__has_the_number_of_restarts(void **state)
 {
-	struct world w = begin();
+	struct world w = start_world();
 	const cJSON *restarts;
 	cJSON *job;
 
 	api_server_put(w.server, JOBS, job_text);
-	WAIT_UNTIL(play(w.server, "Running"));
+	WAIT_UNTIL(run_new_pods(w.server, "Running"));
 	job = api_server_get(w.server, JOBS, "j");
 	restarts = cJSON_GetObjectItem(cJSON_GetObjectItem(job, "status"), "restarts");
 	assert_true(cJSON_IsNumber(restarts) && restarts->valueint == 0);
 	cJSON_Delete(job);
-	end(&w);
+	stop_world(&w);
 }
 
-/* Another operator may have led before. */
+/* The stored job may be newer than the watch: another operator may have written to it. */
 static void job__is_read_once_before_the_first_write(void **state)
 {
-	struct world w = begin();
+	struct world w = start_world();
 
 	api_server_put(w.server, JOBS, job_text);
 	expect_running(w.server);
 	assert_int_equal(api_server_seen(w.server, "GET " JOBS "/j"), 1);
-	end(&w);
+	stop_world(&w);
 }
 
-static void lists__come_in_pages__and_nothing_is_missed(void **state)
+static void lists__in_pages__are_complete(void **state)
 {
 	struct world w = {.server = api_server_start(0)};
 	char text[1024];
@@ -227,7 +228,7 @@ static void lists__come_in_pages__and_nothing_is_missed(void **state)
 	w.operator= start_operator(w.server, "--leader-elect=false");
 	WAIT_UNTIL(api_server_count(w.server, PODS) >= 7);
 	assert_int_equal(api_server_count(w.server, PODS), 7);
-	end(&w);
+	stop_world(&w);
 }
 
 struct fault {
@@ -236,7 +237,7 @@ struct fault {
 	int status, seconds, times;
 };
 
-static void with_faults__the_end_is_the_same(void **state)
+static void job__with_faults__ends_as_without(void **state)
 {
 	static const struct fault cases[] = {
 	    {"creates fail with 500", "POST " PODS, API_STATUS, 500, 0, 3},
@@ -267,17 +268,17 @@ static void with_faults__the_end_is_the_same(void **state)
 		api_server_put(w.server, JOBS, job_text);
 		expect_running(w.server);
 		expect_quiet(w.server);
-		end(&w);
+		stop_world(&w);
 	}
 }
 
-static void history_is_gone__it_lists_again(void **state)
+static void watch__whose_history_is_gone__lists_again(void **state)
 {
-	struct world w = begin();
+	struct world w = start_world();
 
 	api_server_put(w.server, JOBS, job_text);
 	expect_running(w.server);
-	/* a deletion that no watch tells of */
+	/* a deletion without a watch event */
 	api_server_fail(w.server, "pods?watch", API_SILENT_DELETE, 0, 0, 1);
 	api_server_delete(w.server, PODS, "j-worker-1");
 	wait_ms(200);
@@ -285,12 +286,12 @@ static void history_is_gone__it_lists_again(void **state)
 	api_server_compact(w.server);
 	WAIT_UNTIL(api_server_count(w.server, PODS) >= 4);
 	assert_int_equal(api_server_count(w.server, PODS), 4);
-	end(&w);
+	stop_world(&w);
 }
 
-static void the_server_goes_away__it_waits_and_goes_on(void **state)
+static void operator__whose_server_goes_down__waits_and_continues(void **state)
 {
-	struct world w = begin();
+	struct world w = start_world();
 
 	wait_for_watches(w.server);
 	api_server_down(w.server, true);
@@ -299,10 +300,10 @@ static void the_server_goes_away__it_waits_and_goes_on(void **state)
 	api_server_down(w.server, false);
 	expect_running(w.server);
 	expect_quiet(w.server);
-	end(&w);
+	stop_world(&w);
 }
 
-static void killed_at_any_time__nothing_is_done_twice(void **state)
+static void operator__killed_at_any_time__does_nothing_twice(void **state)
 {
 	struct api_server *s = api_server_start(0);
 	pid_t pid;
@@ -322,7 +323,7 @@ static void killed_at_any_time__nothing_is_done_twice(void **state)
 	api_server_stop(s);
 }
 
-static void leader__hands_over_when_it_is_stopped(void **state)
+static void leader__that_is_stopped__releases_the_lease(void **state)
 {
 	struct api_server *s = api_server_start(0);
 	pid_t first = start_operator(s, "--leader-elect=true"), second;
@@ -339,12 +340,12 @@ static void leader__hands_over_when_it_is_stopped(void **state)
 
 static void operator__without_leader_election__writes_no_lease(void **state)
 {
-	struct world w = begin();
+	struct world w = start_world();
 
 	api_server_put(w.server, JOBS, job_text);
 	expect_running(w.server);
 	assert_int_equal(api_server_seen(w.server, LEASES), 0);
-	end(&w);
+	stop_world(&w);
 }
 
 static void option__that_is_neither_true_nor_false__is_a_usage_error(void **state)
@@ -398,7 +399,7 @@ static void operator__that_cannot_start__ends_with_1(void **state)
 }
 
 /* Simulates a concurrent write to the lease, for example a renewal. */
-static void leader__whose_hand_over_meets_another_write__hands_over(void **state)
+static void leader__whose_release_conflicts__releases_the_lease(void **state)
 {
 	struct api_server *s = api_server_start(0);
 	pid_t pid = start_operator(s, "--leader-elect=true");
@@ -415,7 +416,7 @@ static void leader__whose_hand_over_meets_another_write__hands_over(void **state
 }
 
 /* A failed or timed-out (5 s) renewal must be repeated before the lease expires. */
-static void leader__whose_renewal_fails__tries_again_sooner_than_it_renews(void **state)
+static void leader__whose_renewal_fails__retries_before_the_next_renewal(void **state)
 {
 	struct api_server *s = api_server_start(0);
 	pid_t pid = start_operator(s, "--leader-elect=true");
@@ -431,8 +432,8 @@ static void leader__whose_renewal_fails__tries_again_sooner_than_it_renews(void 
 	api_server_stop(s);
 }
 
-/* True if the response to that page contains `text`. */
-static bool says(int port, const char *page, const char *text)
+/* True if the response of the page contains `text`. */
+static bool page_contains(int port, const char *page, const char *text)
 {
 	MU_AUTO_FREE char *url = mu_xasprintf("http://127.0.0.1:%d/%s", port, page);
 	MU_AUTO_BUF body = {0};
@@ -446,7 +447,7 @@ static bool says(int port, const char *page, const char *text)
 	return found;
 }
 
-static void operator__is_ready_when_its_first_lists_are_there__and_says_who_leads(void **state)
+static void operator__after_its_first_lists__is_ready_and_names_the_leader(void **state)
 {
 	struct api_server *s = api_server_start(0);
 	int probes = free_port(), metrics = free_port();
@@ -456,22 +457,22 @@ static void operator__is_ready_when_its_first_lists_are_there__and_says_who_lead
 	snprintf(probe_option, sizeof(probe_option), "--probe-port=%d", probes);
 	snprintf(metrics_option, sizeof(metrics_option), "--metrics-port=%d", metrics);
 	pid = start_operator(s, "--leader-elect=true");
-	WAIT_UNTIL(says(probes, "healthz", "ok"));
+	WAIT_UNTIL(page_contains(probes, "healthz", "ok"));
 	WAIT_UNTIL(api_server_seen(s, "jobs?watch") && api_server_seen(s, "pods?limit") >= 2);
-	assert_false(says(probes, "readyz", "ok"));
-	assert_false(says(metrics, "metrics",
-			  "leader_election_master_status{name=\"muster-operator\"} 1\n"));
+	assert_false(page_contains(probes, "readyz", "ok"));
+	assert_false(page_contains(metrics, "metrics",
+				   "leader_election_master_status{name=\"muster-operator\"} 1\n"));
 	api_server_heal(s);
-	WAIT_UNTIL(says(probes, "readyz", "ok"));
-	WAIT_UNTIL(says(metrics, "metrics",
-			"leader_election_master_status{name=\"muster-operator\"} 1\n"));
+	WAIT_UNTIL(page_contains(probes, "readyz", "ok"));
+	WAIT_UNTIL(page_contains(metrics, "metrics",
+				 "leader_election_master_status{name=\"muster-operator\"} 1\n"));
 	assert_int_equal(stop_operator(pid), 0);
 	api_server_stop(s);
 	strcpy(probe_option, "--probe-port=0");
 	strcpy(metrics_option, "--metrics-port=0");
 }
 
-static void namespace__that_may_not_be_read__stops_no_other(void **state)
+static void namespace__without_permission__does_not_affect_the_others(void **state)
 {
 	struct world w = {.server = api_server_start(0)};
 
@@ -479,7 +480,7 @@ static void namespace__that_may_not_be_read__stops_no_other(void **state)
 	w.operator= start_operator(w.server, "--namespace=default,closed");
 	api_server_put(w.server, JOBS, job_text);
 	expect_running(w.server);
-	end(&w);
+	stop_world(&w);
 }
 
 static void foreign_pod__is_left_alone(void **state)
@@ -496,10 +497,10 @@ static void foreign_pod__is_left_alone(void **state)
 	assert_non_null(pod);
 	assert_int_equal(api_server_seen(w.server, "DELETE "), 0);
 	cJSON_Delete(pod);
-	end(&w);
+	stop_world(&w);
 }
 
-static bool is_said_to_be_too_large(struct api_server *s)
+static bool has_object_too_large_condition(struct api_server *s)
 {
 	cJSON *job = api_server_get(s, JOBS, "j");
 	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(job);
@@ -508,22 +509,22 @@ static bool is_said_to_be_too_large(struct api_server *s)
 	return strstr(text, "ObjectTooLarge") && strstr(text, "or have fewer replicas");
 }
 
-/* The server answers as if it were at fault; a new try alone would not help. */
+/* The server responds with a server error, but a retry alone does not help. */
 static void pod__that_etcd_rejects__is_reported_and_retried(void **state)
 {
-	struct world w = begin();
+	struct world w = start_world();
 
 	api_server_fail(w.server, "POST " PODS, API_TOO_LARGE, 0, 0, 1 << 20);
 	api_server_put(w.server, JOBS, job_text);
-	assert_true(BECOMES_TRUE(is_said_to_be_too_large(w.server)));
+	assert_true(BECOMES_TRUE(has_object_too_large_condition(w.server)));
 	WAIT_UNTIL(api_server_seen(w.server, "POST " EVENTS));
 	api_server_heal(w.server);
 	expect_running(w.server);
-	end(&w);
+	stop_world(&w);
 }
 
 /* Objects of other controllers whose pages are larger than the operator accepts. */
-static void lists__of_large_objects__come_in_smaller_pages(void **state)
+static void lists__of_large_objects__use_smaller_pages(void **state)
 {
 	static const char *const fills[] = {"\"%0*d\"", "[%0*d]"}; /* many bytes, many values */
 	enum { SIZE = 1000000 };
@@ -544,31 +545,31 @@ static void lists__of_large_objects__come_in_smaller_pages(void **state)
 	w.operator= start_operator(s, "--leader-elect=false");
 	api_server_put(s, JOBS, job_text);
 	expect_running(s);
-	end(&w);
+	stop_world(&w);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(without_faults__a_job_runs_and_succeeds),
-	    cmocka_unit_test(first_status__has_the_count_of_restarts),
+	    cmocka_unit_test(job__without_faults__runs_and_succeeds),
+	    cmocka_unit_test(first_status__has_the_number_of_restarts),
 	    cmocka_unit_test(job__is_read_once_before_the_first_write),
-	    cmocka_unit_test(lists__come_in_pages__and_nothing_is_missed),
-	    cmocka_unit_test(with_faults__the_end_is_the_same),
-	    cmocka_unit_test(history_is_gone__it_lists_again),
-	    cmocka_unit_test(the_server_goes_away__it_waits_and_goes_on),
-	    cmocka_unit_test(killed_at_any_time__nothing_is_done_twice),
-	    cmocka_unit_test(leader__hands_over_when_it_is_stopped),
+	    cmocka_unit_test(lists__in_pages__are_complete),
+	    cmocka_unit_test(job__with_faults__ends_as_without),
+	    cmocka_unit_test(watch__whose_history_is_gone__lists_again),
+	    cmocka_unit_test(operator__whose_server_goes_down__waits_and_continues),
+	    cmocka_unit_test(operator__killed_at_any_time__does_nothing_twice),
+	    cmocka_unit_test(leader__that_is_stopped__releases_the_lease),
 	    cmocka_unit_test(operator__without_leader_election__writes_no_lease),
 	    cmocka_unit_test(option__that_is_neither_true_nor_false__is_a_usage_error),
 	    cmocka_unit_test(operator__that_cannot_start__ends_with_1),
-	    cmocka_unit_test(leader__whose_hand_over_meets_another_write__hands_over),
-	    cmocka_unit_test(leader__whose_renewal_fails__tries_again_sooner_than_it_renews),
-	    cmocka_unit_test(operator__is_ready_when_its_first_lists_are_there__and_says_who_leads),
-	    cmocka_unit_test(namespace__that_may_not_be_read__stops_no_other),
+	    cmocka_unit_test(leader__whose_release_conflicts__releases_the_lease),
+	    cmocka_unit_test(leader__whose_renewal_fails__retries_before_the_next_renewal),
+	    cmocka_unit_test(operator__after_its_first_lists__is_ready_and_names_the_leader),
+	    cmocka_unit_test(namespace__without_permission__does_not_affect_the_others),
 	    cmocka_unit_test(foreign_pod__is_left_alone),
 	    cmocka_unit_test(pod__that_etcd_rejects__is_reported_and_retried),
-	    cmocka_unit_test(lists__of_large_objects__come_in_smaller_pages),
+	    cmocka_unit_test(lists__of_large_objects__use_smaller_pages),
 	};
 	int failed;
 

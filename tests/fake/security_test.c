@@ -59,7 +59,7 @@ static unsigned n_pods(struct sim *s)
 /* Trusted CAs and the certificate in use: "CA 1;CA 2; with CA 1;" */
 static void expect_certs(struct sim *s, const char *want)
 {
-	MU_AUTO_FREE char *ca = plain(secret(s), "ca.crt"), *crt = plain(secret(s), "tls.crt");
+	MU_AUTO_FREE char *ca = decoded(secret(s), "ca.crt"), *crt = decoded(secret(s), "tls.crt");
 	MU_AUTO_BUF got = {0};
 
 	for (const char *p = ca; (p = strstr(p, "CA ")); p++)
@@ -68,7 +68,7 @@ static void expect_certs(struct sim *s, const char *want)
 	assert_string_equal(got.data, want);
 }
 
-static void secret__is_there_and_remembered_before_any_pod(void **state)
+static void secret__is_created_and_recorded_before_any_pod(void **state)
 {
 	struct sim_script script = {0};
 	struct sim *s;
@@ -101,7 +101,7 @@ static void condition__that_is_stored_with_the_certificates__has_its_event(void 
 	stop(s, &script);
 }
 
-static void certificates__are_replaced_in_two_phases__the_ca_first(void **state)
+static void certificates__are_replaced_in_two_phases__first_the_ca(void **state)
 {
 	struct sim_script script = {0};
 	struct sim *s;
@@ -140,7 +140,7 @@ static void certificates__with_another_lifetime__are_replaced_in_time(void **sta
 	stop(s, &script);
 }
 
-static void operator__that_starts_anew_between_the_phases__goes_on_with_the_second(void **state)
+static void operator__restarted_between_the_phases__continues_with_the_second(void **state)
 {
 	struct sim_script script = {0};
 	struct sim *s;
@@ -161,7 +161,7 @@ static void operator__that_starts_anew_between_the_phases__goes_on_with_the_seco
 	stop(s, &script);
 }
 
-static void job__that_slept_past_its_certificates__wakes_with_new_ones(void **state)
+static void job__suspended_past_its_certificates__resumes_with_new_ones(void **state)
 {
 	struct sim_script script = {
 	    .user_actions = {{USER_SUSPEND, 600, 0}, {USER_RESUME, 100 * HOUR, 0}}};
@@ -178,7 +178,7 @@ static void job__that_slept_past_its_certificates__wakes_with_new_ones(void **st
 	stop(s, &script);
 }
 
-static void secret__that_was_deleted__comes_back_when_a_pod_misses_it(void **state)
+static void secret__that_was_deleted__is_created_again_when_a_pod_needs_it(void **state)
 {
 	struct sim_script script = {0};
 	struct sim_object *pod;
@@ -230,14 +230,13 @@ static void rotations__with_any_faults__keep_all_tasks_trusted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(secret__is_there_and_remembered_before_any_pod),
+	    cmocka_unit_test(secret__is_created_and_recorded_before_any_pod),
 	    cmocka_unit_test(condition__that_is_stored_with_the_certificates__has_its_event),
-	    cmocka_unit_test(certificates__are_replaced_in_two_phases__the_ca_first),
+	    cmocka_unit_test(certificates__are_replaced_in_two_phases__first_the_ca),
 	    cmocka_unit_test(certificates__with_another_lifetime__are_replaced_in_time),
-	    cmocka_unit_test(
-		operator__that_starts_anew_between_the_phases__goes_on_with_the_second),
-	    cmocka_unit_test(job__that_slept_past_its_certificates__wakes_with_new_ones),
-	    cmocka_unit_test(secret__that_was_deleted__comes_back_when_a_pod_misses_it),
+	    cmocka_unit_test(operator__restarted_between_the_phases__continues_with_the_second),
+	    cmocka_unit_test(job__suspended_past_its_certificates__resumes_with_new_ones),
+	    cmocka_unit_test(secret__that_was_deleted__is_created_again_when_a_pod_needs_it),
 	    cmocka_unit_test(rotations__with_any_faults__keep_all_tasks_trusted),
 	};
 

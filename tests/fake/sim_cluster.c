@@ -195,10 +195,10 @@ static bool same_index(const cJSON *a, const cJSON *b)
 	return strcmp(owner_of(a), owner_of(b)) == 0;
 }
 
-/* True if `rows`, such as "0-3,7", contains the index. */
-static bool is_in_rows(const char *rows, int index)
+/* True if `ranges`, such as "0-3,7", contains the index. */
+static bool is_in_ranges(const char *ranges, int index)
 {
-	for (const char *at = rows; *at; at += *at == ',') {
+	for (const char *at = ranges; *at; at += *at == ',') {
 		char *end;
 		long from = strtol(at, &end, 10),
 		     to = *end == '-' ? strtol(end + 1, &end, 10) : from;
@@ -212,15 +212,15 @@ static bool is_in_rows(const char *rows, int index)
 	return false;
 }
 
-/* The record of an ended index in the status; NULL if there is none. *plain: the index is done
- * without a record. */
-static const cJSON *record_of(const cJSON *job, const char *task, int index, bool *plain)
+/* The record of an ended index in the status, or NULL. *is_listed: the index is in
+ * completedIndexes. */
+static const cJSON *record_of(const cJSON *job, const char *task, int index, bool *is_listed)
 {
-	const cJSON *rows = cJSON_GetObjectItemCaseSensitive(sim_at(job, "status.completedIndexes"),
-							     task),
+	const cJSON *ranges = cJSON_GetObjectItemCaseSensitive(
+			sim_at(job, "status.completedIndexes"), task),
 		    *e;
 
-	*plain = cJSON_IsString(rows) && is_in_rows(rows->valuestring, index);
+	*is_listed = cJSON_IsString(ranges) && is_in_ranges(ranges->valuestring, index);
 	cJSON_ArrayForEach(e, sim_at(job, "status.indexStatuses"))
 	{
 		if (strcmp(sim_text(e, "task"), task) == 0 && sim_at(e, "index")->valueint == index)
@@ -231,10 +231,10 @@ static const cJSON *record_of(const cJSON *job, const char *task, int index, boo
 
 static bool is_done(const cJSON *job, const char *task, int index)
 {
-	bool plain;
-	const cJSON *e = record_of(job, task, index, &plain);
+	bool is_listed;
+	const cJSON *e = record_of(job, task, index, &is_listed);
 
-	return plain || cJSON_IsTrue(sim_at(e, "done"));
+	return is_listed || cJSON_IsTrue(sim_at(e, "done"));
 }
 
 /* True if the replica history has this mark for the pod's index. */
@@ -245,10 +245,10 @@ static bool is_marked(const cJSON *job, const cJSON *pod, const char *mark)
 	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(labels, LABEL_TASK));
 	const char *index =
 	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(labels, LABEL_INDEX));
-	bool plain;
-	const cJSON *e = record_of(job, task, atoi(index), &plain);
+	bool is_listed;
+	const cJSON *e = record_of(job, task, atoi(index), &is_listed);
 
-	return (plain && strcmp(mark, "done") == 0) || cJSON_IsTrue(sim_at(e, mark));
+	return (is_listed && strcmp(mark, "done") == 0) || cJSON_IsTrue(sim_at(e, mark));
 }
 
 /* A scheduler places a pod with the group that the pod names, no matter who owns the group. */
@@ -289,11 +289,11 @@ static void check_new_pod(struct sim *s, const cJSON *pod)
 static void check_status(struct sim *s, const cJSON *was, const cJSON *is)
 {
 	const char *old = sim_text(was, "status.phase"), *new = sim_text(is, "status.phase");
-	bool over = strcmp(old, "Succeeded") == 0 || strcmp(old, "Failed") == 0;
+	bool has_ended = strcmp(old, "Succeeded") == 0 || strcmp(old, "Failed") == 0;
 	const cJSON *t;
 
 	/* a job that has not started may continue after its spec is corrected */
-	if (over && *sim_text(was, "status.startTime") && strcmp(old, new) != 0)
+	if (has_ended && *sim_text(was, "status.startTime") && strcmp(old, new) != 0)
 		sim_violation(s, "the job was %s and is %s", old, new);
 	sim_check_epoch(s, was, is);
 	cJSON_ArrayForEach(t, sim_at(was, "status.tasks"))
@@ -304,7 +304,7 @@ static void check_status(struct sim *s, const cJSON *was, const cJSON *is)
 	}
 }
 
-static bool is_ours(const struct sim_object *o)
+static bool is_owned(const struct sim_object *o)
 {
 	return o->kind == SIM_JOB || strncmp(owner_of(o->json), "uid-", 4) == 0;
 }
@@ -355,7 +355,7 @@ static int serve_post(struct sim *s, const char *path, const cJSON *body, cJSON 
 {
 	char named[256];
 	struct sim_object *o;
-	cJSON *made;
+	cJSON *object;
 
 	snprintf(named, sizeof(named), "%.*s/%s", (int)strcspn(path, "?"), path,
 		 sim_text(body, "metadata.name"));
@@ -370,10 +370,10 @@ static int serve_post(struct sim *s, const char *path, const cJSON *body, cJSON 
 			       s->script.quota);
 	if (strstr(path, "/pods"))
 		check_new_pod(s, body);
-	made = cJSON_Duplicate(body, true);
+	object = cJSON_Duplicate(body, true);
 	if (strstr(path, "/secrets"))
-		sim_encode_secret(made);
-	o = sim_add(s, named, made);
+		sim_encode_secret(object);
+	o = sim_add(s, named, object);
 	if (!o)
 		return 0;
 	*out = cJSON_Duplicate(o->json, true);
@@ -390,7 +390,7 @@ static int serve_delete(struct sim *s, struct sim_object *o, const cJSON *body, 
 
 	if (*uid && strcmp(uid, sim_text(o->json, "metadata.uid")) != 0)
 		return mu_fail(err, MU_ABORTED, "another uid");
-	if (!is_ours(o))
+	if (!is_owned(o))
 		sim_violation(s, "%s was deleted, which is not ours", o->path);
 	if (o->kind != SIM_POD || (cJSON_IsNumber(sim_at(body, "gracePeriodSeconds")) &&
 				   sim_at(body, "gracePeriodSeconds")->valueint == 0)) {
@@ -421,7 +421,7 @@ void sim_confirm(struct sim *s, struct sim_object *o)
 }
 
 /* An empty patch changes nothing. */
-static bool asks_only(const char *method, const cJSON *body)
+static bool is_read_only(const char *method, const cJSON *body)
 {
 	return strcmp(method, "PATCH") == 0 && !body->child;
 }
@@ -437,7 +437,7 @@ static int serve_patch(struct sim *s, struct sim_object *o, const cJSON *body, c
 		return mu_fail(err, MU_ABORTED, "another uid");
 	if (*version && strcmp(version, sim_text(o->json, "metadata.resourceVersion")) != 0)
 		return mu_fail(err, MU_ABORTED, "the object has been modified");
-	if (!is_ours(o))
+	if (!is_owned(o))
 		sim_violation(s, "%s was patched, which is not ours", o->path);
 	was = cJSON_Duplicate(o->json, true);
 	merge(o->json, body);
@@ -447,7 +447,7 @@ static int serve_patch(struct sim *s, struct sim_object *o, const cJSON *body, c
 	if (strstr(o->path, "/secrets/"))
 		sim_check_secret(s, was, o->json);
 	cJSON_Delete(was);
-	if (!asks_only("PATCH", body))
+	if (!is_read_only("PATCH", body))
 		sim_changed(s, o);
 	*out = cJSON_Duplicate(o->json, true);
 	return 0;
@@ -465,7 +465,7 @@ int sim_serve(struct sim *s, const char *method, const char *path, const cJSON *
 	if (n > 7 && strcmp(named + n - 7, "/status") == 0)
 		named[n - 7] = 0;
 	s->calls++;
-	s->writes += strcmp(method, "GET") != 0 && !asks_only(method, body);
+	s->writes += strcmp(method, "GET") != 0 && !is_read_only(method, body);
 	if (s->trace)
 		fprintf(stderr, "%8.2f %s %s\n", s->now - SIM_EPOCH, method, path);
 	if (strcmp(method, "POST") == 0) {

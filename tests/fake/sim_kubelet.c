@@ -57,7 +57,7 @@ static void set_status(struct sim *s, struct sim_object *o, const char *phase, b
 	sim_changed(s, o);
 }
 
-static bool takes_part(const struct sim *s, const struct sim_object *o)
+static bool is_sync_worker(const struct sim *s, const struct sim_object *o)
 {
 	return s->script.in_step && strcmp(label(o->json, LABEL_TASK), "worker") == 0 && !o->orphan;
 }
@@ -65,13 +65,13 @@ static bool takes_part(const struct sim *s, const struct sim_object *o)
 /* True while the chief must continue: a member neither runs nor has left. */
 static bool waits_for_others(struct sim *s, const struct sim_object *chief)
 {
-	for (int i = 1; i < SIM_WORKERS_MAX && takes_part(s, chief); i++) {
+	for (int i = 1; i < SIM_WORKERS_MAX && is_sync_worker(s, chief); i++) {
 		bool runs = false;
 
 		for (int k = 0; k < s->n_objects; k++) {
 			struct sim_object *o = &s->objects[k];
 			runs = runs || (o->kind == SIM_POD && label(o->json, LABEL_INDEX) &&
-					takes_part(s, o) && o->stage == STAGE_READY &&
+					is_sync_worker(s, o) && o->stage == STAGE_READY &&
 					atoi(label(o->json, LABEL_INDEX)) == i);
 		}
 		if (s->members[i] && !runs)
@@ -80,9 +80,9 @@ static bool waits_for_others(struct sim *s, const struct sim_object *chief)
 	return false;
 }
 
-static void over(struct sim *s, struct sim_object *o, int code, const char *reason)
+static void end_pod(struct sim *s, struct sim_object *o, int code, const char *reason)
 {
-	if (takes_part(s, o) && (code == 0 || code == 143))
+	if (is_sync_worker(s, o) && (code == 0 || code == 143))
 		s->members[atoi(label(o->json, LABEL_INDEX))] = false;
 	o->stage = STAGE_OVER;
 	o->due = INFINITY;
@@ -108,11 +108,11 @@ static void begin_work(struct sim *s, struct sim_object *o)
 	int index = atoi(label(o->json, LABEL_INDEX));
 
 	if (s->script.broken_gpus && sim_wants_gpu(o->json)) {
-		over(s, o, MU_EXIT_KERNELS, NULL);
+		end_pod(s, o, MU_EXIT_KERNELS, NULL);
 		return;
 	}
 	o->stage = STAGE_READY;
-	if (takes_part(s, o))
+	if (is_sync_worker(s, o))
 		s->members[index] = true;
 	else if (strcmp(task, "ps") == 0) /* its state is lost, and all workers restart */
 		memset(s->members, 0, sizeof(s->members));
@@ -131,7 +131,7 @@ static void finish_work(struct sim *s, struct sim_object *o)
 	struct sim_ends *e = ends_of(s, task, index);
 
 	if (label(o->json, LABEL_DEPARTURE)) {
-		over(s, o, s->script.departure_exit_code, NULL);
+		end_pod(s, o, s->script.departure_exit_code, NULL);
 		return;
 	}
 	/* Without the service no task finds the others. */
@@ -141,12 +141,12 @@ static void finish_work(struct sim *s, struct sim_object *o)
 		o->due = s->now + 1;
 		return;
 	}
-	over(s, o, o->finishing ? 0 : s->script.end(&s->script, task, index, e->n), NULL);
+	end_pod(s, o, o->finishing ? 0 : s->script.end(&s->script, task, index, e->n), NULL);
 	e->n++;
 }
 
 /* Places the pod; returns true if its node changed. */
-static bool place(struct sim *s, struct sim_object *o)
+static bool schedule(struct sim *s, struct sim_object *o)
 {
 	if (sim_at(o->json, "spec.nodeName"))
 		return false;
@@ -174,7 +174,7 @@ static void step_pod(struct sim *s, struct sim_object *o)
 	if (sim_at(o->json, "metadata.deletionTimestamp")) {
 		if ((o->stage == STAGE_STARTED || o->stage == STAGE_READY) &&
 		    sim_random(s) % 2 == 0) { /* it handled SIGTERM, or was killed */
-			over(s, o, sim_random(s) % 2 ? 0 : 143, NULL);
+			end_pod(s, o, sim_random(s) % 2 ? 0 : 143, NULL);
 			o->due = s->now + sim_between(s, 0.1, 3);
 		} else {
 			sim_confirm(s, o);
@@ -189,13 +189,13 @@ static void step_pod(struct sim *s, struct sim_object *o)
 		}
 		if (misses_secret(s, o)) { /* placed; the kubelet retries the mount */
 			o->due = s->now + 5;
-			if (place(s, o))
+			if (schedule(s, o))
 				sim_changed(s, o);
 			return;
 		}
 		o->stage = STAGE_STARTED;
 		o->due = s->now + sim_between(s, 0.1, 2);
-		place(s, o);
+		schedule(s, o);
 		set_status(s, o, "Running", false, -1, NULL);
 		return;
 	case STAGE_STARTED:
@@ -249,12 +249,12 @@ static struct sim_object *some_live_pod(struct sim *s, int which)
 
 	for (int i = 0; i < s->n_objects; i++) {
 		struct sim_object *o = &s->objects[i];
-		bool ours =
+		bool is_live_task =
 		    o->kind == SIM_POD && o->stage != STAGE_OVER && !o->finishing &&
 		    !sim_at(o->json, "metadata.deletionTimestamp") &&
 		    *sim_text(cJSON_GetArrayItem(sim_at(o->json, "metadata.ownerReferences"), 0),
 			      "uid");
-		if (ours && (!found || which-- > 0))
+		if (is_live_task && (!found || which-- > 0))
 			found = o;
 	}
 	return found;
@@ -312,7 +312,7 @@ static void delete_owned(struct sim *s, int which)
 }
 
 /* The new job starts its scenario while dependents of the old one are still being deleted. */
-static void begin_again(struct sim *s)
+static void recreate_job(struct sim *s)
 {
 	struct sim_object *o = sim_find(s, SIM_JOBS "j");
 
@@ -328,7 +328,7 @@ static void kill_pod(struct sim *s, struct sim_object *o)
 {
 	snprintf(s->killed, sizeof(s->killed), "%s/%s ", label(o->json, LABEL_TASK),
 		 label(o->json, LABEL_INDEX));
-	over(s, o, 137, NULL);
+	end_pod(s, o, 137, NULL);
 }
 
 static void do_user_action(struct sim *s, enum sim_user_action action, int value)
@@ -349,7 +349,7 @@ static void do_user_action(struct sim *s, enum sim_user_action action, int value
 		return;
 	case USER_EVICT:
 		if ((o = some_live_pod(s, value)) && o->stage != STAGE_PENDING)
-			over(s, o, 137, "Evicted");
+			end_pod(s, o, 137, "Evicted");
 		return;
 	case USER_KILL:
 		if ((o = some_live_pod(s, value)) && o->stage != STAGE_PENDING)
@@ -379,7 +379,7 @@ static void do_user_action(struct sim *s, enum sim_user_action action, int value
 		delete_owned(s, value);
 		return;
 	case USER_RECREATE_JOB:
-		begin_again(s);
+		recreate_job(s);
 		return;
 	case USER_DELETE_JOB:
 		if ((o = sim_find(s, SIM_JOBS "j")))

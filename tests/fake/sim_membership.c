@@ -48,7 +48,7 @@ static int number_at(const cJSON *job, const char *dotted)
 	return cJSON_IsNumber(n) ? n->valueint : 0;
 }
 
-static bool is_wanted(const cJSON *job, const struct observed_pod *p)
+static bool needs_update(const cJSON *job, const struct observed_pod *p)
 {
 	char replicas[64];
 
@@ -60,13 +60,13 @@ static bool is_wanted(const cJSON *job, const struct observed_pod *p)
 	       (p->phase == POD_PENDING || p->phase == POD_RUNNING);
 }
 
-/* Checks the tasks known to the writer; another operator may have died with an update on its way.
- */
+/* Checks the tasks that the writer has in its store. Another operator may have died while one of
+ * its updates was in flight. */
 void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is)
 {
 	int seen = number_at(is, "status.cluster.epochSeen");
 	int before = number_at(was, "status.cluster.epochSeen");
-	struct snapshot known;
+	struct snapshot snapshot;
 
 	if (seen > number_at(is, "status.cluster.epoch"))
 		sim_violation(s, "epoch %d was seen and is not yet", seen);
@@ -75,18 +75,18 @@ void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is)
 	if (seen == before || s->in_flight_call)
 		return;
 	/* a stale watch may have brought a former job of this name back */
-	if (snapshot_take(&s->leader->controller.store, "default/j", s->now, &known) &&
-	    strcmp(known.job->meta.uid, sim_text(is, "metadata.uid")) == 0)
-		for (unsigned i = 0; i < known.observed.n_pods; i++) {
-			const struct observed_pod *p = &known.observed.pods[i];
+	if (snapshot_take(&s->leader->controller.store, "default/j", s->now, &snapshot) &&
+	    strcmp(snapshot.job->meta.uid, sim_text(is, "metadata.uid")) == 0)
+		for (unsigned i = 0; i < snapshot.observed.n_pods; i++) {
+			const struct observed_pod *p = &snapshot.observed.pods[i];
 			const struct sim_object *o = pod_of(s, p->uid);
-			if (o && is_wanted(is, p) && label_of(o) < seen && o->acked_epoch < seen)
+			if (o && needs_update(is, p) && label_of(o) < seen && o->acked_epoch < seen)
 				sim_violation(s, "%s/%d has epoch %d, all are said to have %d",
 					      p->task, p->index,
 					      o->acked_epoch > label_of(o) ? o->acked_epoch
 									   : label_of(o),
 					      seen);
 		}
-	snapshot_fini(&known);
+	snapshot_fini(&snapshot);
 	s->epochs_acked += before > 0;
 }

@@ -10,7 +10,7 @@
 #include "tests/workqueue_next.h"
 
 enum { STEPS_MAX = 40000, FAULTS_MAX = 600, LATE_STEPS = 40 };
-enum { TELL_STEPS = 20, TELL_PAUSE_S = 60 };
+enum { MEMBERS_RETRY_STEPS = 20, MEMBERS_RETRY_PAUSE_S = 60 };
 
 static struct sim *clock_of; /* the clock function of the queue has no argument */
 
@@ -43,7 +43,7 @@ static bool may_write(void *user)
 
 static const enum object_kind watched[SIM_WATCHED] = {KIND_JOB, KIND_POD, KIND_SERVICE, KIND_NODE};
 
-static void tell(struct sim_operator *o, int kind, bool gone, const cJSON *object)
+static void deliver_object(struct sim_operator *o, int kind, bool gone, const cJSON *object)
 {
 	struct store_watch watch = {&o->controller.store, watched[kind], NULL};
 
@@ -56,7 +56,7 @@ static bool is_selected(const struct sim_event *e)
 	       cJSON_GetObjectItemCaseSensitive(sim_at(e->json, "metadata.labels"), LABEL_JOB);
 }
 
-/* The next event of that kind, or NULL at the end of the history; skips other kinds. */
+/* The next event of this kind, or NULL at the end of the history. Skips other kinds. */
 static const struct sim_event *next_event(struct sim_operator *o, int kind)
 {
 	const struct sim *s = o->sim;
@@ -75,7 +75,7 @@ static bool deliver(struct sim_operator *o, int kind)
 
 	if (!e)
 		return false;
-	tell(o, kind, e->deleted, e->json);
+	deliver_object(o, kind, e->deleted, e->json);
 	if (!sim_chance(o->sim, 20)) /* otherwise the event is delivered again */
 		o->position[kind]++;
 	return true;
@@ -102,7 +102,7 @@ static void list(struct sim_operator *o, int kind, int until)
 	for (int i = 0; i < until; i++)
 		if ((int)s->events[i].kind == kind && is_selected(&s->events[i]) &&
 		    is_last(s, i, until))
-			tell(o, kind, false, s->events[i].json);
+			deliver_object(o, kind, false, s->events[i].json);
 	store_list_ends(&watch);
 	o->position[kind] = until;
 }
@@ -142,7 +142,7 @@ static bool deliver_some(struct sim *s)
 
 /* ---- calls ---- */
 
-static void keep_late(struct sim *s, const struct kube_request *rq, const cJSON *body)
+static void store_in_flight(struct sim *s, const struct kube_request *rq, const cJSON *body)
 {
 	struct sim_call *c = &s->in_flight[s->n_in_flight];
 
@@ -154,7 +154,7 @@ static void keep_late(struct sim *s, const struct kube_request *rq, const cJSON 
 	s->n_in_flight++;
 }
 
-static void late_arrives(struct sim *s)
+static void execute_in_flight(struct sim *s)
 {
 	struct sim_call c;
 
@@ -179,7 +179,7 @@ static void take_over(struct sim *s);
 static bool work_once(struct sim *s);
 
 /* Events during a call; the lease can pass, and the next leader can act. */
-static void meanwhile(struct sim *s)
+static void run_other_events(struct sim *s)
 {
 	while (sim_chance(s, 200)) {
 		switch (sim_random(s) % 4) {
@@ -198,7 +198,7 @@ static void meanwhile(struct sim *s)
 	}
 }
 
-static void die(struct sim *s)
+static void kill_leader(struct sim *s)
 {
 	if (s->trace)
 		fprintf(stderr, "%8.2f * killed\n", s->now - SIM_EPOCH);
@@ -214,14 +214,14 @@ static int call_now(struct sim_operator *o, const struct kube_request *rq, const
 	cJSON *answer = NULL;
 	int rc;
 
-	meanwhile(s);
+	run_other_events(s);
 	if (s->leader != o && sim_random(s) % 2)
 		return mu_fail(err, MU_UNAVAILABLE, "the lease passed before it arrived");
 	if (s->leader == o && (s->dead || sim_chance(s, 12))) {
 		if (sim_random(s) % 2)
-			keep_late(s, rq, body);
+			store_in_flight(s, rq, body);
 		if (!s->dead)
-			die(s);
+			kill_leader(s);
 		return mu_fail(err, MU_UNAVAILABLE, "killed");
 	}
 	if (sim_chance(s, 40))
@@ -231,9 +231,9 @@ static int call_now(struct sim_operator *o, const struct kube_request *rq, const
 	s->in_flight_call = s->leader != o; /* sent by a leader, arrived after its term */
 	rc = sim_serve(s, rq->method, rq->path, body, &answer, err);
 	s->in_flight_call = false;
-	meanwhile(s);
+	run_other_events(s);
 	if (s->leader == o && sim_chance(s, 12))
-		die(s);
+		kill_leader(s);
 	if ((s->leader == o && s->dead) || sim_chance(s, 25)) {
 		cJSON_Delete(answer);
 		return mu_fail(err, MU_UNAVAILABLE, "the answer was lost");
@@ -446,7 +446,7 @@ static bool advance(struct sim *s, double until)
 static void inject_fault(struct sim *s)
 {
 	if (sim_chance(s, 8)) {
-		die(s);
+		kill_leader(s);
 		sim_restart(s);
 	}
 	if (sim_chance(s, 5))
@@ -457,14 +457,14 @@ static void inject_fault(struct sim *s)
 		s->skew = s->skew != 0 ? 0 : sim_between(s, -4000, 100);
 	s->ca_since = 0; /* a step of the clock may shorten the wait for a new CA */
 	if (s->n_in_flight && sim_random(s) % LATE_STEPS == 0)
-		late_arrives(s);
+		execute_in_flight(s);
 }
 
 /* Makes one event happen; false if there is none before `until`. */
 static bool step(struct sim *s, double until)
 {
 	inject_fault(s);
-	if (sim_random(s) % TELL_STEPS == 0)
+	if (sim_random(s) % MEMBERS_RETRY_STEPS == 0)
 		sim_send_members(s);
 	if (sim_chance(s, 300) || !s->faulty) {
 		if (deliver_some(s) || work_once(s))
@@ -483,9 +483,9 @@ static bool step(struct sim *s, double until)
 /* When nothing else happens, repeats membership updates that were lost. */
 static bool send_pending_members(struct sim *s, double until)
 {
-	if (s->now + TELL_PAUSE_S > until)
+	if (s->now + MEMBERS_RETRY_PAUSE_S > until)
 		return false;
-	s->now += TELL_PAUSE_S;
+	s->now += MEMBERS_RETRY_PAUSE_S;
 	return sim_send_members(s);
 }
 
@@ -497,7 +497,7 @@ void sim_settle(struct sim *s, double seconds)
 	s->faulty = false;
 	set_skew(s, 0);
 	while (s->n_in_flight)
-		late_arrives(s);
+		execute_in_flight(s);
 	while (!s->violation[0] && (step(s, until) || send_pending_members(s, until)))
 		if (++steps > STEPS_MAX)
 			sim_violation(s, "no rest after %d steps", steps);

@@ -14,10 +14,10 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return z ^ (z >> 29);
 }
 
-/* ---- how tasks end ---- */
+/* ---- exit codes of tasks ---- */
 
 /* Some retryable exits, then the final one. */
-static int ends_well(const struct sim_script *s, const char *task, int index, int n)
+static int exits_until_success(const struct sim_script *s, const char *task, int index, int n)
 {
 	uint64_t r = mix(s->seed, (uint64_t)index * 16 + (uint64_t)n + (task[0] == 'c' ? 8192 : 0));
 
@@ -27,22 +27,22 @@ static int ends_well(const struct sim_script *s, const char *task, int index, in
 }
 
 /* worker/1 ends with a permanent error; the chief runs until then. */
-static int ends_badly(const struct sim_script *s, const char *task, int index, int n)
+static int worker_1_fails(const struct sim_script *s, const char *task, int index, int n)
 {
 	return strcmp(task, "worker") == 0 && index == 1 ? (n < (int)(s->seed % 3) ? 137 : 3) : -1;
 }
 
-static int fails_always(const struct sim_script *s, const char *task, int index, int n)
+static int always_fails(const struct sim_script *s, const char *task, int index, int n)
 {
 	return strcmp(task, "worker") == 0 && index == 1 ? 137 : -1;
 }
 
-static int runs_on(const struct sim_script *s, const char *task, int index, int n)
+static int never_exits(const struct sim_script *s, const char *task, int index, int n)
 {
 	return -1;
 }
 
-/* ---- building the script ---- */
+/* ---- script fields ---- */
 
 static cJSON *map_of(cJSON *object, const char *key)
 {
@@ -104,9 +104,9 @@ static bool has_user_action(const struct sim_script *s, enum sim_user_action act
 	return false;
 }
 
-/* ---- features; r is drawn anew for each ---- */
+/* ---- features; r is a new random number for each ---- */
 
-static void train_in_step(struct sim_script *s, uint64_t r)
+static void set_sync_mode(struct sim_script *s, uint64_t r)
 {
 	s->in_step = true;
 	if (sim_at(s->job, "spec.tasks.ps.replicas")->valueint == 0)
@@ -116,29 +116,29 @@ static void train_in_step(struct sim_script *s, uint64_t r)
 	    s, "{\"train\":{\"model\":\"mlp\",\"dataset\":{\"format\":\"csv\",\"path\":\"x\"}}}");
 }
 
-static void have_a_chief(struct sim_script *s, uint64_t r)
+static void add_chief(struct sim_script *s, uint64_t r)
 {
 	put_number(task_of(s, "chief"), "replicas", 1);
 }
 
-static void have_an_evaluator(struct sim_script *s, uint64_t r)
+static void add_evaluator(struct sim_script *s, uint64_t r)
 {
 	put_number(task_of(s, "evaluator"), "replicas", 1);
 }
 
-static void have_tensorboard(struct sim_script *s, uint64_t r)
+static void add_tensorboard(struct sim_script *s, uint64_t r)
 {
 	put_text(map_of(spec_of(s), "checkpoint"), "volumeClaim", "c");
 	cJSON_AddTrueToObject(map_of(spec_of(s), "tensorboard"), "enabled");
 }
 
-static void have_a_policy(struct sim_script *s, uint64_t r)
+static void add_network_policy(struct sim_script *s, uint64_t r)
 {
 	cJSON_ReplaceItemInObjectCaseSensitive(map_of(spec_of(s), "security"), "networkPolicy",
 					       cJSON_CreateTrue());
 }
 
-static void have_certificates(struct sim_script *s, uint64_t r)
+static void add_certificates(struct sim_script *s, uint64_t r)
 {
 	cJSON_ReplaceItemInObjectCaseSensitive(map_of(spec_of(s), "security"), "mtls",
 					       cJSON_CreateTrue());
@@ -147,12 +147,12 @@ static void have_certificates(struct sim_script *s, uint64_t r)
 /* Its tasks run longer than the lifetime of its certificates. */
 static void replace_certificates(struct sim_script *s, uint64_t r)
 {
-	have_certificates(s, r);
+	add_certificates(s, r);
 	s->cert_life = 1800;
 	s->work = 1500;
 }
 
-static void gang(struct sim_script *s, uint64_t r)
+static void add_gang(struct sim_script *s, uint64_t r)
 {
 	static const char *const gang_texts[] = {"volcano", "scheduler-plugins", "kueue"};
 
@@ -161,7 +161,7 @@ static void gang(struct sim_script *s, uint64_t r)
 		put_text(run_of(s), "queue", "q");
 }
 
-static void use_gpus(struct sim_script *s, uint64_t r)
+static void add_gpus(struct sim_script *s, uint64_t r)
 {
 	s->gpus = true;
 	s->taken = r % 3 == 1;
@@ -170,41 +170,41 @@ static void use_gpus(struct sim_script *s, uint64_t r)
 }
 
 /* A task that its policy restarts forever does not decide the end of the job. */
-static void restart_policy(struct sim_script *s, uint64_t r)
+static void set_restart_policy(struct sim_script *s, uint64_t r)
 {
-	const char *policy = s->end == ends_well ? "OnFailure" : "Never";
+	const char *policy = s->end == exits_until_success ? "OnFailure" : "Never";
 
-	if (s->end == ends_well && r % 2 && !s->taken)
+	if (s->end == exits_until_success && r % 2 && !s->taken)
 		policy = "Always";
 	put_text(run_of(s), "restartPolicy", policy);
 }
 
-static void active_deadline(struct sim_script *s, uint64_t r)
+static void set_active_deadline(struct sim_script *s, uint64_t r)
 {
-	s->end = runs_on;
+	s->end = never_exits;
 	put_number(run_of(s), "activeDeadlineSeconds", 60 + r % 100);
 }
 
-static void scheduling_deadline(struct sim_script *s, uint64_t r)
+static void set_scheduling_deadline(struct sim_script *s, uint64_t r)
 {
-	s->end = runs_on;
+	s->end = never_exits;
 	s->stuck_pending = true;
 	put_number(run_of(s), "schedulingDeadlineSeconds", 60 + r % 100);
 }
 
-static void progress_deadline(struct sim_script *s, uint64_t r)
+static void set_progress_deadline(struct sim_script *s, uint64_t r)
 {
-	train_in_step(s, r);
-	s->end = runs_on;
+	set_sync_mode(s, r);
+	s->end = never_exits;
 	put_number(run_of(s), "progressDeadlineSeconds", 60 + r % 100);
 }
 
-static void time_to_live(struct sim_script *s, uint64_t r)
+static void set_time_to_live(struct sim_script *s, uint64_t r)
 {
 	put_number(run_of(s), "ttlSecondsAfterFinished", r % 3 ? r % 200 : 0);
 }
 
-static void suspend_and_resume(struct sim_script *s, uint64_t r)
+static void add_suspend_and_resume(struct sim_script *s, uint64_t r)
 {
 	double at = 1 + (double)(r % 30);
 
@@ -212,23 +212,23 @@ static void suspend_and_resume(struct sim_script *s, uint64_t r)
 	add_user_action(s, USER_RESUME, at + 1 + (double)(r / 30 % 20), 0);
 }
 
-static void delete_a_pod(struct sim_script *s, uint64_t r)
+static void add_pod_deletion(struct sim_script *s, uint64_t r)
 {
 	add_user_action(s, USER_DELETE_POD, 1 + (double)(r / 4 % 30), (int)(r % 4));
 }
 
-static void evict(struct sim_script *s, uint64_t r)
+static void add_eviction(struct sim_script *s, uint64_t r)
 {
 	add_user_action(s, USER_EVICT, 5 + (double)(r / 4 % 30), (int)(r % 4));
 }
 
-static void scale(struct sim_script *s, uint64_t r)
+static void add_scaling(struct sim_script *s, uint64_t r)
 {
 	int workers = sim_at(s->job, "spec.tasks.worker.replicas")->valueint;
 	double at = 1 + (double)(r / 64 % 20);
 	bool down = workers > 1 && r % 2, by_hand = r / 2 % 2;
 
-	if (s->end != ends_well && s->end != runs_on)
+	if (s->end != exits_until_success && s->end != never_exits)
 		return;
 	add_user_action(s, USER_SCALE, at, down ? workers - 1 : workers + 1);
 	if (!down || r / 4 % 2 == 0)
@@ -239,14 +239,14 @@ static void scale(struct sim_script *s, uint64_t r)
 			by_hand ? workers - 1 : (int)(r / 8 % 4));
 }
 
-static void lose_a_node(struct sim_script *s, uint64_t r)
+static void add_node_loss(struct sim_script *s, uint64_t r)
 {
 	add_user_action(s, USER_NODE_LOST, 1 + (double)(r % 60), 0);
 }
 
-/* Not while synchronous workers start: the operator observes no start under an invalid manifest, so
- * it would not know that a worker that is removed meanwhile has to deregister. */
-static void spoil_and_mend(struct sim_script *s, uint64_t r)
+/* Not while synchronous workers start: under an invalid manifest the operator records no start. So
+ * it would not deregister a worker that is removed in that time. */
+static void break_and_fix_manifest(struct sim_script *s, uint64_t r)
 {
 	double at = (double)(r % 40) + (s->in_step ? 10 : 0);
 
@@ -255,7 +255,7 @@ static void spoil_and_mend(struct sim_script *s, uint64_t r)
 }
 
 /* An object of another owner temporarily has a name that the job needs. */
-static void name_is_taken(struct sim_script *s, uint64_t r)
+static void add_name_conflict(struct sim_script *s, uint64_t r)
 {
 	static const char *const names[] = {
 	    "/api/v1/namespaces/default/pods/j-worker-0",
@@ -271,10 +271,10 @@ static void name_is_taken(struct sim_script *s, uint64_t r)
 }
 
 /* A quota of pods, until a user raises it or the job gives up. */
-static void quota(struct sim_script *s, uint64_t r)
+static void add_quota(struct sim_script *s, uint64_t r)
 {
 	s->quota = 1 + (int)(r % 3);
-	if (s->end == runs_on && !s->stuck_pending) {
+	if (s->end == never_exits && !s->stuck_pending) {
 		s->quota = 1;
 		put_number(run_of(s), "schedulingDeadlineSeconds", 50 + r % 50);
 	} else {
@@ -282,17 +282,17 @@ static void quota(struct sim_script *s, uint64_t r)
 	}
 }
 
-static void lose_what_is_made(struct sim_script *s, uint64_t r)
+static void add_owned_deletion(struct sim_script *s, uint64_t r)
 {
 	add_user_action(s, USER_DELETE_OWNED, 1 + (double)(r / 4 % 40), (int)(r % 4));
 }
 
-static void make_anew(struct sim_script *s, uint64_t r)
+static void add_job_recreation(struct sim_script *s, uint64_t r)
 {
 	add_user_action(s, USER_RECREATE_JOB, 1 + (double)(r % 60), 0);
 }
 
-static void delete_the_job(struct sim_script *s, uint64_t r)
+static void add_job_deletion(struct sim_script *s, uint64_t r)
 {
 	add_user_action(s, USER_DELETE_JOB, 1 + (double)(r % 30), 0);
 }
@@ -303,39 +303,40 @@ static const struct {
 	unsigned one_in;
 	void (*add)(struct sim_script *s, uint64_t r);
 } features[] = {
-    {"sync", 3, train_in_step},
-    {"chief", 3, have_a_chief},
-    {"evaluator", 6, have_an_evaluator},
-    {"board", 8, have_tensorboard},
-    {"policy", 2, have_a_policy},
-    {"tls", 4, have_certificates},
+    {"sync", 3, set_sync_mode},
+    {"chief", 3, add_chief},
+    {"evaluator", 6, add_evaluator},
+    {"board", 8, add_tensorboard},
+    {"policy", 2, add_network_policy},
+    {"tls", 4, add_certificates},
     {"rotation", 10, replace_certificates},
-    {"gang", 2, gang},
-    {"gpu", 4, use_gpus},
-    {"active-deadline", 12, active_deadline},
-    {"scheduling-deadline", 12, scheduling_deadline},
-    {"progress-deadline", 12, progress_deadline},
-    {"restart-policy", 5, restart_policy},
-    {"ttl", 5, time_to_live},
-    {"suspend", 4, suspend_and_resume},
-    {"delete-pod", 4, delete_a_pod},
-    {"evict", 4, evict},
-    {"scale", 4, scale},
-    {"node", 8, lose_a_node},
-    {"spoil", 8, spoil_and_mend},
-    {"taken-name", 8, name_is_taken},
-    {"quota", 8, quota},
-    {"lose-owned", 8, lose_what_is_made},
-    {"make-anew", 12, make_anew},
-    {"delete-job", 20, delete_the_job},
+    {"gang", 2, add_gang},
+    {"gpu", 4, add_gpus},
+    {"active-deadline", 12, set_active_deadline},
+    {"scheduling-deadline", 12, set_scheduling_deadline},
+    {"progress-deadline", 12, set_progress_deadline},
+    {"restart-policy", 5, set_restart_policy},
+    {"ttl", 5, set_time_to_live},
+    {"suspend", 4, add_suspend_and_resume},
+    {"delete-pod", 4, add_pod_deletion},
+    {"evict", 4, add_eviction},
+    {"scale", 4, add_scaling},
+    {"node", 8, add_node_loss},
+    {"spoil", 8, break_and_fix_manifest},
+    {"taken-name", 8, add_name_conflict},
+    {"quota", 8, add_quota},
+    {"lose-owned", 8, add_owned_deletion},
+    {"make-anew", 12, add_job_recreation},
+    {"delete-job", 20, add_job_deletion},
 };
 enum { FEATURES = MU_COUNT(features), SALT = 64 };
 
 static struct sim_script script_of(uint64_t seed)
 {
 	static const char *const clean[] = {"None", "Running", "All"};
-	static int (*const ends[])(const struct sim_script *, const char *, int, int) = {
-	    ends_well, ends_well, ends_well, ends_badly, fails_always};
+	static int (*const ends[])(const struct sim_script *, const char *, int,
+				   int) = {exits_until_success, exits_until_success,
+					   exits_until_success, worker_1_fails, always_fails};
 	const char *only = getenv("SIM_FEATURE");
 	struct sim_script s = {.seed = seed, .end = ends[mix(seed, 1) % MU_COUNT(ends)]};
 
@@ -346,8 +347,8 @@ static struct sim_script script_of(uint64_t seed)
 	put_program(&s, "{\"command\":[\"x\"]}");
 	put_number(task_of(&s, "ps"), "replicas", mix(seed, 5) % 3);
 	put_number(task_of(&s, "worker"), "replicas",
-		   s.end == ends_well ? 1 + mix(seed, 2) % 3 : 2);
-	put_number(run_of(&s), "backoffLimit", s.end == fails_always ? 2 : 100);
+		   s.end == exits_until_success ? 1 + mix(seed, 2) % 3 : 2);
+	put_number(run_of(&s), "backoffLimit", s.end == always_fails ? 2 : 100);
 	put_text(run_of(&s), "cleanPodPolicy", clean[mix(seed, 3) % MU_COUNT(clean)]);
 	put_text(run_of(&s), "successPolicy", mix(seed, 4) % 2 ? "AllWorkers" : "Chief");
 	for (unsigned f = 0; f < FEATURES; f++) {

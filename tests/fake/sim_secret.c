@@ -21,7 +21,7 @@ int sim_certs(struct mu_certs *out, const char *const *names, unsigned n_names, 
 	return 0;
 }
 
-static char *plain(const cJSON *secret, const char *key)
+static char *decoded(const cJSON *secret, const char *key)
 {
 	const char *text =
 	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(sim_at(secret, "data"), key));
@@ -34,7 +34,7 @@ static char *plain(const cJSON *secret, const char *key)
 	return out;
 }
 
-static bool some_pod(const struct sim *s)
+static bool has_pod(const struct sim *s)
 {
 	for (int i = 0; i < s->n_objects; i++)
 		if (s->objects[i].kind == SIM_POD && s->objects[i].stage != STAGE_OVER &&
@@ -43,7 +43,7 @@ static bool some_pod(const struct sim *s)
 	return false;
 }
 
-/* As the API server: stringData goes into data. */
+/* Moves stringData into data, as the API server does. */
 void sim_encode_secret(cJSON *secret)
 {
 	cJSON *text, *data = cJSON_GetObjectItemCaseSensitive(secret, "data");
@@ -64,18 +64,19 @@ void sim_encode_secret(cJSON *secret)
 
 void sim_check_secret(struct sim *s, const cJSON *was, const cJSON *is)
 {
-	MU_AUTO_FREE char *old_crt = plain(was, "tls.crt"), *old_ca = plain(was, "ca.crt");
-	MU_AUTO_FREE char *new_crt = plain(is, "tls.crt"), *new_ca = plain(is, "ca.crt");
-	MU_AUTO_FREE char *key = plain(is, "tls.key");
+	MU_AUTO_FREE char *old_crt = decoded(was, "tls.crt"), *old_ca = decoded(was, "ca.crt");
+	MU_AUTO_FREE char *new_crt = decoded(is, "tls.crt"), *new_ca = decoded(is, "ca.crt");
+	MU_AUTO_FREE char *key = decoded(is, "tls.key");
 	bool changes = strcmp(old_crt, new_crt) != 0;
 
 	if (!strstr(key, new_crt + strlen("CA ")) &&
 	    strncmp(key + strlen("the key of "), new_crt + strlen("CA "),
 		    strcspn(new_crt + 3, ";")))
 		sim_violation(s, "%s goes with %s", new_crt, key);
-	s->switches += changes && some_pod(s);
-	if (!some_pod(s) || s->in_flight_call) {
-		if (!s->in_flight_call || strcmp(old_ca, new_ca) != 0) /* else it only read */
+	s->switches += changes && has_pod(s);
+	if (!has_pod(s) || s->in_flight_call) {
+		if (!s->in_flight_call ||
+		    strcmp(old_ca, new_ca) != 0) /* otherwise the call only read */
 			s->ca_since = s->now;
 		return;
 	}

@@ -71,12 +71,12 @@ static void describe_index(const cJSON *job, const struct sim_script *script, co
 /* A killed task that may not be restarted fails a job that would otherwise run to its deadline.
  * This does not hold if the task is scaled away, the job is suspended, or the deadline passes
  * before the end is seen. Which pod exists at the time of the kill also varies. */
-static bool ended_by_the_killed(const struct sim *s, const cJSON *job)
+static bool ended_by_killed_task(const struct sim *s, const cJSON *job)
 {
 	const cJSON *failed = condition(job, "Failed");
 	size_t n = strlen(s->killed);
 
-	return s->script.end == runs_on && n &&
+	return s->script.end == never_exits && n &&
 	       strcmp(sim_text(failed, "reason"), "TaskFailed") == 0 &&
 	       strncmp(sim_text(failed, "message"), s->killed, n) == 0;
 }
@@ -129,7 +129,7 @@ static void describe_end(struct sim *s, const struct sim_script *script, bool fa
 		others = *wanted;
 	if (!faulty)
 		*wanted = others;
-	late = late || ended_by_the_killed(s, o->json);
+	late = late || ended_by_killed_task(s, o->json);
 	mu_buf_printf(out, "%s %s", sim_text(o->json, "status.phase"),
 		      late ? "at a deadline" : reason);
 	/* otherwise they may be missing at the end */
@@ -162,7 +162,7 @@ static void check_end(struct sim *s)
 
 	if (!s->script.taken && !has_ended(s))
 		sim_violation(s, "the job stands still, %s", sim_text(o->json, "status.phase"));
-	if (s->script.broken_gpus && s->script.end == ends_well &&
+	if (s->script.broken_gpus && s->script.end == exits_until_success &&
 	    strstr(sim_text(failed, "message"), "exit code 3"))
 		sim_violation(s, "a GPU that does not work failed the job: %s",
 			      sim_text(failed, "message"));
@@ -177,7 +177,7 @@ struct tally {
 };
 
 /* Reconciles everything again, also from a new list: nothing may be written. */
-static void check_rest(struct sim *s)
+static void check_quiescence(struct sim *s)
 {
 	struct store *store;
 	int before;
@@ -240,7 +240,7 @@ static int run_schedule(const struct scenario *y, uint64_t seed, struct tally *t
 	sim_start(s, &y->script, mix(seed, 101), true);
 	sim_run(s);
 	check_end(s);
-	check_rest(s);
+	check_quiescence(s);
 	describe_end(s, &y->script, true, &others, &got);
 	if (!s->violation[0] && strcmp(y->end.data, got.data) != 0)
 		sim_violation(s, "ends as '%s', without faults as '%s'", got.data, y->end.data);
@@ -256,27 +256,27 @@ static int run_schedule(const struct scenario *y, uint64_t seed, struct tally *t
 	return rc;
 }
 
-enum { BAD_MAX = 5, WORKERS_MAX = 64, SCHEDULES_A_SCENARIO = 4 };
+enum { BAD_MAX = 5, WORKERS_MAX = 64, SCHEDULES_PER_SCENARIO = 4 };
 
 /* Several consecutive schedules put faults into the same scenario. */
 static void run_schedules(uint64_t from, uint64_t until, struct tally *t)
 {
 	struct scenario y = {0};
-	uint64_t told = UINT64_MAX;
+	uint64_t current_scenario = UINT64_MAX;
 
 	for (uint64_t seed = from; seed < until && t->bad < BAD_MAX; seed++) {
-		if (told != seed / SCHEDULES_A_SCENARIO)
-			run_without_faults(&y, told = seed / SCHEDULES_A_SCENARIO);
+		if (current_scenario != seed / SCHEDULES_PER_SCENARIO)
+			run_without_faults(&y, current_scenario = seed / SCHEDULES_PER_SCENARIO);
 		t->bad += run_schedule(&y, seed, t) < 0;
 		t->schedules++;
 	}
 	scenario_fini(&y);
 }
 
-static uint64_t number(const char *name, uint64_t otherwise)
+static uint64_t number(const char *name, uint64_t default_value)
 {
 	const char *text = getenv(name);
-	return text && *text ? strtoull(text, NULL, 10) : otherwise;
+	return text && *text ? strtoull(text, NULL, 10) : default_value;
 }
 
 /* Runs in several processes, so that a crash ends only one of them. */
@@ -313,7 +313,7 @@ static void run_forked(uint64_t first, uint64_t n, unsigned workers, struct tall
 	munmap(t, WORKERS_MAX * sizeof(*t));
 }
 
-static void schedules__with_any_faults__end_as_without_faults(void **state)
+static void schedules__with_faults__end_as_without_faults(void **state)
 {
 	uint64_t one = number("SIM_SEED", 0), n = number("SIM_SCHEDULES", 700);
 	uint64_t workers = number("SIM_WORKERS", 1), first = number("SIM_FIRST", 1);
@@ -336,7 +336,7 @@ static void schedules__with_any_faults__end_as_without_faults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(schedules__with_any_faults__end_as_without_faults),
+	    cmocka_unit_test(schedules__with_faults__end_as_without_faults),
 	};
 
 	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);
