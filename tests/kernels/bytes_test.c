@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings that hold something.  The comparison with TensorFlow has the breadth; here are the
- * published vectors, and what no TensorFlow would write. */
+/* Ops that decode strings: published test vectors, and malformed input that TensorFlow never
+ * writes.  tests/compat compares all other cases with TensorFlow. */
 #include "tests/test.h"
 
 #include "lib/base/pb.h"
@@ -19,7 +19,7 @@ static struct mu_tensor text(const char *s, size_t n)
 	return t;
 }
 
-static void keyed_hash__of_the_paper__is_as_printed(void **state)
+static void keyed_hash__of_the_siphash_paper__has_the_published_values(void **state)
 {
 	const uint64_t key[] = {0x0706050403020100u, 0x0f0e0d0c0b0a0908u};
 	char s[15];
@@ -30,7 +30,7 @@ static void keyed_hash__of_the_paper__is_as_printed(void **state)
 	assert_true(keyed_hash(key, s, 0) == 0x726fdb47dd0e0e31u);
 }
 
-/* Runs op on one string (and maybe a number), with a type as attribute. */
+/* Runs op on one string and an optional number, with a type as attribute. */
 static int run_op(const char *op, struct mu_tensor in, const int32_t *number, const char *attr,
 		  enum mu_dtype type, struct mu_tensor *out, struct mu_err *err)
 {
@@ -82,7 +82,7 @@ static void decode_padded_raw__of_half_an_element__is_invalid(void **state)
 			 -MU_INVALID_ARGUMENT);
 }
 
-static void parse_tensor__of_what_was_serialized__gives_it_back(void **state)
+static void parse_tensor__of_a_serialized_tensor__restores_it(void **state)
 {
 	struct mu_tensor bytes, again;
 	struct mu_err err;
@@ -97,7 +97,7 @@ static void parse_tensor__of_what_was_serialized__gives_it_back(void **state)
 	mu_tensor_unref(&again);
 }
 
-/* A shape of 2^40 floats and no content: nothing of that size may be made for these bytes. */
+/* A shape of 2^40 floats without content must not cause an allocation of that size. */
 static void parse_tensor__of_a_large_shape_without_content__is_invalid(void **state)
 {
 	static const char giant[] = "\x08\x01\x12\x09\x12\x07\x08\x80\x80\x80\x80\x80\x20";
@@ -110,7 +110,7 @@ static void parse_tensor__of_a_large_shape_without_content__is_invalid(void **st
 			   &err) < 0);
 }
 
-static void text_number__with_digits_behind_the_text__reads_the_text(void **state)
+static void text_number__with_digits_after_its_end__ignores_them(void **state)
 {
 	char long_one[100];
 	int64_t i = 0;
@@ -128,7 +128,7 @@ static void text_number__with_digits_behind_the_text__reads_the_text(void **stat
 	assert_false(text_number((struct mu_span){"1\0", 2}, MU_INT64, &i, 0));
 }
 
-static void unicode_next__of_what_is_malformed__takes_what_may_begin_a_character(void **state)
+static void unicode_next__of_malformed_utf8__consumes_the_valid_prefix(void **state)
 {
 	static const struct {
 		const char *encoding;
@@ -153,7 +153,7 @@ static void unicode_next__of_what_is_malformed__takes_what_may_begin_a_character
 	}
 }
 
-static void unicode_next__in_a_charset__gives_its_characters(void **state)
+static void unicode_next__in_a_charset__decodes_its_characters(void **state)
 {
 	static const struct {
 		const char *encoding;
@@ -165,7 +165,7 @@ static void unicode_next__in_a_charset__gives_its_characters(void **state)
 	    {"windows-1252", {"\x80", 1}, 1, 0x20ac},
 	    {"windows-1252", {"\x81", 1}, 1, 0x81}, /* not in the charset */
 	    {"windows-1258", {"\x61\xcc", 2}, 1, 'a'},
-	    {"cp1255", {"\xe0\xc8", 2}, 1, 0x5d0}, /* an accent may follow */
+	    {"cp1255", {"\xe0\xc8", 2}, 1, 0x5d0}, /* a combining mark may follow */
 	    {"KOI8-R", {"\xc1z", 2}, 1, 0x430},
 	    {"Shift_JIS", {"\x82\xa0z", 3}, 2, 0x3042},
 	    {"Shift_JIS", {"\x82", 1}, 1, UNICODE_MALFORMED},
@@ -187,7 +187,7 @@ static void unicode_next__in_a_charset__gives_its_characters(void **state)
 	}
 }
 
-static void unicode_encoding__of_another_name__is_not_known(void **state)
+static void unicode_encoding__of_another_name__is_unknown(void **state)
 {
 	assert_null(unicode_encoding_named("EBCDIC"));
 	assert_null(unicode_encoding_named(""));
@@ -208,7 +208,7 @@ static void json_example__with_an_int64_that_a_double_cannot_hold__is_exact_or_i
 {
 	static const struct {
 		const char *value;
-		int64_t exact; /* 0: refused */
+		int64_t exact; /* 0: rejected */
 	} cases[] = {
 	    {"9007199254740991", 9007199254740991},
 	    {"\"9007199254740991\"", 9007199254740991},
@@ -244,15 +244,15 @@ static void json_example__with_an_int64_that_a_double_cannot_hold__is_exact_or_i
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(keyed_hash__of_the_paper__is_as_printed),
+	    cmocka_unit_test(keyed_hash__of_the_siphash_paper__has_the_published_values),
 	    cmocka_unit_test(decode_padded_raw__of_a_short_string__ends_in_zeros),
 	    cmocka_unit_test(decode_padded_raw__of_half_an_element__is_invalid),
-	    cmocka_unit_test(parse_tensor__of_what_was_serialized__gives_it_back),
+	    cmocka_unit_test(parse_tensor__of_a_serialized_tensor__restores_it),
 	    cmocka_unit_test(parse_tensor__of_a_large_shape_without_content__is_invalid),
-	    cmocka_unit_test(text_number__with_digits_behind_the_text__reads_the_text),
-	    cmocka_unit_test(unicode_next__of_what_is_malformed__takes_what_may_begin_a_character),
-	    cmocka_unit_test(unicode_next__in_a_charset__gives_its_characters),
-	    cmocka_unit_test(unicode_encoding__of_another_name__is_not_known),
+	    cmocka_unit_test(text_number__with_digits_after_its_end__ignores_them),
+	    cmocka_unit_test(unicode_next__of_malformed_utf8__consumes_the_valid_prefix),
+	    cmocka_unit_test(unicode_next__in_a_charset__decodes_its_characters),
+	    cmocka_unit_test(unicode_encoding__of_another_name__is_unknown),
 	    cmocka_unit_test(
 		json_example__with_an_int64_that_a_double_cannot_hold__is_exact_or_invalid),
 	};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fast convolutions against the plain loops, over shapes that TensorFlow's processors do not
- * take too; and windows with attributes that no client lets pass. */
+/* The fast convolutions compared with the plain loops, also for shapes that TensorFlow's CPU
+ * kernels do not support; and window attributes that clients reject. */
 #include "tests/test.h"
 
 #include <limits.h>
@@ -37,21 +37,21 @@ static const struct shape shapes[] = {
     {2, 8, 8, 6, 3, 3, 6, 2, 1, 6, WINDOW_VALID},
     {2, 8, 8, 6, 3, 3, 4, 1, 1, 2, WINDOW_SAME},
     {3, 9, 7, 16, 3, 3, 24, 2, 1, 4, WINDOW_SAME},
-    {1, 6, 6, 80, 3, 3, 160, 1, 1, 20, WINDOW_SAME}, /* groups in parts */
+    {1, 6, 6, 80, 3, 3, 160, 1, 1, 20, WINDOW_SAME}, /* several blocks for each group */
     {2, 8, 8, 35, 2, 3, 105, 1, 2, 35, WINDOW_EXPLICIT},
-    {2, 9, 8, 40, 3, 3, 64, 2, 1, 2, WINDOW_SAME}, /* products of groups */
+    {2, 9, 8, 40, 3, 3, 64, 2, 1, 2, WINDOW_SAME}, /* one product for each group */
     {1, 9, 8, 6, 3, 3, 9, 1, 2, 3, WINDOW_VALID},
     {0, 8, 8, 6, 3, 3, 4, 1, 1, 1, WINDOW_SAME},
     {2, 3, 3, 2, 3, 3, 0, 1, 1, 1, WINDOW_SAME},
     {1, 64, 64, 64, 3, 3, 16, 1, 1, 1, WINDOW_SAME},
-    {3, 15, 15, 40, 3, 3, 70, 1, 1, 1, WINDOW_SAME}, /* strips whole and not */
+    {3, 15, 15, 40, 3, 3, 70, 1, 1, 1, WINDOW_SAME}, /* full and partial strips */
     {3, 15, 15, 3, 5, 5, 33, 2, 1, 1, WINDOW_VALID},
-    {9, 7, 7, 150, 3, 3, 65, 1, 1, 1, WINDOW_SAME}, /* few positions */
+    {9, 7, 7, 150, 3, 3, 65, 1, 1, 1, WINDOW_SAME}, /* few output positions */
     {2, 9, 9, 5, 1, 1, 64, 1, 1, 1, WINDOW_VALID},
     {1, 12, 5, 4, 2, 2, 8, 1, 1, 1, WINDOW_EXPLICIT},
-    {1, 70, 70, 2, 3, 3, 8, 1, 1, 1, WINDOW_SAME}, /* an image in bands */
+    {1, 70, 70, 2, 3, 3, 8, 1, 1, 1, WINDOW_SAME}, /* an image in several bands */
     {2, 40, 40, 2, 3, 3, 8, 1, 30, 1, WINDOW_SAME},
-    {2, 5, 6, 200, 3, 3, 160, 1, 1, 1, WINDOW_SAME}, /* a filter above 1 MB */
+    {2, 5, 6, 200, 3, 3, 160, 1, 1, 1, WINDOW_SAME}, /* a filter of more than 1 MB */
     {1, 0, 8, 2, 3, 3, 4, 1, 1, 1, WINDOW_EXPLICIT}, /* padding only */
     {2, 20, 600, 2, 3, 5, 20, 2, 1, 1, WINDOW_SAME},
 };
@@ -106,7 +106,7 @@ static void check_shape(unsigned i, enum mu_dtype t)
 	compare("gradient of the filter", i, t, want_w, got_w, nw);
 }
 
-static void fast_convolutions__give_what_the_plain_loops_give(void **state)
+static void fast_convolutions__of_all_shapes__equal_the_plain_loops(void **state)
 {
 	struct thread_pool *pool = rt->pool, *three;
 
@@ -148,8 +148,8 @@ static void set_ints(struct mu_graph *g, struct mu_node *n, const char *name, un
 	mu_node_set_attr(g, n, name, &a);
 }
 
-static int prepared(const char *padding, unsigned n_strides, int64_t stride, int64_t dilation,
-		    unsigned n_pads)
+static int check_conv_attrs(const char *padding, unsigned n_strides, int64_t stride,
+			    int64_t dilation, unsigned n_pads)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	int64_t strides[] = {1, stride, 1, 1}, dilations[] = {1, 1, dilation, 1};
@@ -173,17 +173,17 @@ static int prepared(const char *padding, unsigned n_strides, int64_t stride, int
 
 static void window_attributes__out_of_range__are_invalid(void **state)
 {
-	assert_int_equal(prepared("SAME", 4, 2, 1, 0), 0);
-	assert_int_equal(prepared("SAME", 3, 1, 1, 0), -MU_INVALID_ARGUMENT);
-	assert_int_equal(prepared("SAME", 4, 0, 1, 0), -MU_INVALID_ARGUMENT);
-	assert_int_equal(prepared("SAME", 4, -1, 1, 0), -MU_INVALID_ARGUMENT);
-	assert_int_equal(prepared("SAME", 4, 1LL << 40, 1, 0), -MU_INVALID_ARGUMENT);
-	assert_int_equal(prepared("SAME", 4, 1, 0, 0), -MU_INVALID_ARGUMENT);
-	assert_int_equal(prepared("SAME", 4, 1, 1, 8), -MU_INVALID_ARGUMENT);
-	assert_int_equal(prepared("EXPLICIT", 4, 1, 1, 0), -MU_INVALID_ARGUMENT);
-	assert_int_equal(prepared("EXPLICIT", 4, 1, 1, 4), -MU_INVALID_ARGUMENT);
-	assert_int_equal(prepared("EXPLICIT", 4, 1, 1, 8), -MU_INVALID_ARGUMENT);
-	assert_int_equal(prepared("ELSEWHERE", 4, 1, 1, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(check_conv_attrs("SAME", 4, 2, 1, 0), 0);
+	assert_int_equal(check_conv_attrs("SAME", 3, 1, 1, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(check_conv_attrs("SAME", 4, 0, 1, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(check_conv_attrs("SAME", 4, -1, 1, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(check_conv_attrs("SAME", 4, 1LL << 40, 1, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(check_conv_attrs("SAME", 4, 1, 0, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(check_conv_attrs("SAME", 4, 1, 1, 8), -MU_INVALID_ARGUMENT);
+	assert_int_equal(check_conv_attrs("EXPLICIT", 4, 1, 1, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(check_conv_attrs("EXPLICIT", 4, 1, 1, 4), -MU_INVALID_ARGUMENT);
+	assert_int_equal(check_conv_attrs("EXPLICIT", 4, 1, 1, 8), -MU_INVALID_ARGUMENT);
+	assert_int_equal(check_conv_attrs("ELSEWHERE", 4, 1, 1, 0), -MU_INVALID_ARGUMENT);
 }
 
 /* TensorFlow computes only the first image right, so tests/compat compares that one. */
@@ -230,7 +230,7 @@ static void padding_and_convolution_fused__is_right_for_each_image(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(fast_convolutions__give_what_the_plain_loops_give),
+	    cmocka_unit_test(fast_convolutions__of_all_shapes__equal_the_plain_loops),
 	    cmocka_unit_test(window__larger_than_its_input__is_invalid),
 	    cmocka_unit_test(window_attributes__out_of_range__are_invalid),
 	    cmocka_unit_test(padding_and_convolution_fused__is_right_for_each_image),

@@ -26,7 +26,7 @@ static void no_recv(void *ctx, struct rendezvous *r, const char *key, rendezvous
 	done(arg, &none, NULL, false);
 }
 
-/* The plug-in that MUSTER_GPU_TEST names, on the GPUs of this machine; else the stand-in. */
+/* A real plug-in runs on the GPUs of this machine. */
 const struct cuda_plugin *gpu_plugin_to_test(void)
 {
 	const char *path = getenv("MUSTER_GPU_TEST");
@@ -48,10 +48,10 @@ const struct cuda_plugin *gpu_plugin_to_test(void)
 
 int setup(void **state)
 {
-	static const struct rendezvous_remote nobody = {.recv = no_recv};
+	static const struct rendezvous_remote no_remote = {.recv = no_recv};
 
 	fake_cuda_reset();
-	if (runtime_new("test", 0, 1, &task_kernels, &nobody, &rt, &err))
+	if (runtime_new("test", 0, 1, &task_kernels, &no_remote, &rt, &err))
 		return -1;
 	const struct cuda_plugin *plugin = gpu_plugin_to_test();
 	return plugin
@@ -71,7 +71,7 @@ int teardown(void **state)
 
 /* ---- numbers ---- */
 
-static double drawn(unsigned *seed)
+static double next_random(unsigned *seed)
 {
 	*seed = *seed * 1664525u + 1013904223u;
 	return (double)(*seed >> 8) / (1 << 24);
@@ -140,7 +140,7 @@ struct mu_tensor filled(enum mu_dtype t, const struct mu_shape *s, double low, d
 
 	assert_int_equal(mu_tensor_new(&x, t, s, &err), 0);
 	for (int64_t i = 0; i < s->count; i++)
-		put(&x, i, low + span * drawn(&seed));
+		put(&x, i, low + span * next_random(&seed));
 	return x;
 }
 
@@ -155,10 +155,10 @@ struct mu_tensor ints(enum mu_dtype t, int64_t n, const int64_t *v)
 	return x;
 }
 
-/* ---- one node in a graph of its own: constants in, what it gives sent to the test ---- */
+/* ---- a graph with the node, constants as inputs and a _Send for each output ---- */
 
-/* "a,b" as two texts. */
-static unsigned cut(const char *text, struct mu_span *out)
+/* Splits "a,b" at the commas. */
+static unsigned split_at_commas(const char *text, struct mu_span *out)
 {
 	unsigned n = 0;
 
@@ -196,12 +196,12 @@ static void set_attrs(struct mu_graph *g, struct mu_node *n, const struct attr *
 			break;
 		case A_TEXTS:
 			v.kind = MU_ATTR_LIST + MU_ATTR_STRING;
-			v.n = cut(a->text, texts);
+			v.n = split_at_commas(a->text, texts);
 			v.ss = texts;
 			break;
 		case A_INTS:
 			v.kind = MU_ATTR_LIST + MU_ATTR_INT;
-			v.n = cut(a->text, texts);
+			v.n = split_at_commas(a->text, texts);
 			for (unsigned i = 0; i < v.n; i++)
 				numbers[i] = strtoll(texts[i].data, NULL, 10);
 			v.is = numbers;
@@ -217,21 +217,21 @@ static void set_attrs(struct mu_graph *g, struct mu_node *n, const struct attr *
 
 struct waiter {
 	pthread_mutex_t lock;
-	pthread_cond_t came;
-	unsigned left;
+	pthread_cond_t changed;
+	unsigned pending;
 	struct mu_err err;
 	struct mu_tensor *out;
 };
 
-static void over(void *arg, const struct mu_err *e)
+static void on_step_done(void *arg, const struct mu_err *e)
 {
 	struct waiter *w = arg;
 
 	pthread_mutex_lock(&w->lock);
 	if (e)
 		w->err = *e;
-	w->left--;
-	pthread_cond_signal(&w->came);
+	w->pending--;
+	pthread_cond_signal(&w->changed);
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -240,13 +240,13 @@ struct fetch {
 	struct mu_tensor *to;
 };
 
-static void fetched(void *arg, const struct mu_err *e, struct mu_tensor *t, bool dead)
+static void on_tensor(void *arg, const struct mu_err *e, struct mu_tensor *t, bool dead)
 {
 	struct fetch *f = arg;
 
 	if (!e)
 		*f->to = *t;
-	over(f->w, NULL);
+	on_step_done(f->w, NULL);
 }
 
 static int run_graph(struct mu_graph *g, const struct mu_node *const *sends, unsigned n,
@@ -270,20 +270,20 @@ static int run_graph(struct mu_graph *g, const struct mu_node *const *sends, uns
 		char key[300];
 		f[i] = (struct fetch){&w, &out[i]};
 		snprintf(key, sizeof key, CPU ";0000000000000001;" CPU ";out%u;0:0", i);
-		rendezvous_recv_local(r, key, fetched, &f[i]);
+		rendezvous_recv_local(r, key, on_tensor, &f[i]);
 	}
-	s = executor_start(e, r, NULL, NULL, over, &w);
+	s = executor_start(e, r, NULL, NULL, on_step_done, &w);
 	pthread_mutex_lock(&w.lock);
-	while (w.left) {
+	while (w.pending) {
 		if (w.err.code) {
 			struct mu_err why = w.err;
 			pthread_mutex_unlock(&w.lock);
 			rendezvous_abort(r, &why);
 			pthread_mutex_lock(&w.lock);
-			if (!w.left)
+			if (!w.pending)
 				break;
 		}
-		pthread_cond_wait(&w.came, &w.lock);
+		pthread_cond_wait(&w.changed, &w.lock);
 	}
 	pthread_mutex_unlock(&w.lock);
 	step_unref(s);
@@ -353,9 +353,9 @@ int run_op(const char *device, const char *op, const struct attr *attrs, const s
 	return run_graph(g, sends, *n_out, out);
 }
 
-/* ---- the same of an op that changes variables ---- */
+/* ---- graphs of ops that update variables ---- */
 
-static const struct way {
+static const struct variable_ops {
 	const char *variable, *assign, *read, *type_attr;
 } by_handle = {"VarHandleOp", "AssignVariableOp", "ReadVariableOp", "dtype"},
   by_reference = {"VariableV2", "Assign", "Identity", "T"};
@@ -379,7 +379,7 @@ int run_update(const char *device, const char *op, const struct attr *attrs,
 	       const struct mu_tensor *values, unsigned n_values, const struct mu_tensor *in,
 	       unsigned n_in, struct mu_tensor *out)
 {
-	const struct way *w =
+	const struct variable_ops *w =
 	    strncmp(op, "Resource", strlen("Resource")) == 0 ? &by_handle : &by_reference;
 	const struct mu_node *sends[MAX_OUT];
 	struct mu_input controls[MAX_OUT];
@@ -441,11 +441,12 @@ static void expect_same(const char *op, const struct mu_tensor *want, const stru
 	}
 }
 
-static void expect_both(const char *op, int cpu, const struct mu_err *said, int gpu,
-			struct mu_tensor *want, struct mu_tensor *got, unsigned n, double slack)
+static void expect_same_results(const char *op, int cpu, const struct mu_err *cpu_err, int gpu,
+				struct mu_tensor *want, struct mu_tensor *got, unsigned n,
+				double slack)
 {
 	if (cpu != gpu)
-		fail_msg("%s: %s (CPU: %s)", op, err.msg, said->msg);
+		fail_msg("%s: %s (CPU: %s)", op, err.msg, cpu_err->msg);
 	for (unsigned i = 0; i < n; i++) {
 		if (!gpu)
 			expect_same(op, &want[i], &got[i], slack);
@@ -461,7 +462,7 @@ void compare(const char *op, const struct attr *attrs, const struct mu_tensor *i
 	struct fake_cuda_counts before, after;
 	unsigned n_want, n_got;
 	int cpu = run_op(CPU, op, attrs, in, n_in, want, &n_want);
-	struct mu_err said = err;
+	struct mu_err cpu_err = err;
 
 	fake_cuda_count(&before);
 	int gpu = run_op(GPU, op, attrs, in, n_in, got, &n_got);
@@ -469,7 +470,7 @@ void compare(const char *op, const struct attr *attrs, const struct mu_tensor *i
 	if (!gpu && got[0].shape.count && after.launches == before.launches &&
 	    after.fills == before.fills && !getenv("MUSTER_GPU_TEST"))
 		fail_msg("%s: nothing was done on the GPU", op);
-	expect_both(op, cpu, &said, gpu, want, got, n_want, slack);
+	expect_same_results(op, cpu, &cpu_err, gpu, want, got, n_want, slack);
 }
 
 int compare_update(const char *op, const struct attr *attrs, const struct mu_tensor *values,
@@ -477,9 +478,9 @@ int compare_update(const char *op, const struct attr *attrs, const struct mu_ten
 {
 	struct mu_tensor want[MAX_OUT] = {0}, got[MAX_OUT] = {0};
 	int cpu = run_update(CPU, op, attrs, values, n_values, in, n_in, want);
-	struct mu_err said = err;
+	struct mu_err cpu_err = err;
 	int gpu = run_update(GPU, op, attrs, values, n_values, in, n_in, got);
 
-	expect_both(op, cpu, &said, gpu, want, got, n_values, slack);
+	expect_same_results(op, cpu, &cpu_err, gpu, want, got, n_values, slack);
 	return cpu;
 }

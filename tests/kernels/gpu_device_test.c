@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPUs on a CUDA in host memory (tests/fake/cuda): memory, copies, order, and what goes wrong. */
+/* GPU devices on a fake CUDA in host memory (tests/fake/cuda): memory, copies, order and faults. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Nothing of the driver's may be left. */
+/* Fails if driver objects leak. */
 static int teardown(void **state)
 {
 	struct fake_cuda_counts c;
@@ -37,20 +37,20 @@ static int teardown(void **state)
 	return c.device_bytes || c.streams || c.events || c.contexts;
 }
 
-/* ---- waiting for what comes out ---- */
+/* ---- waiting for asynchronous copies ---- */
 
 struct waiter {
 	pthread_mutex_t lock;
-	pthread_cond_t came;
+	pthread_cond_t on_done;
 	bool done;
 	struct mu_err err;
 };
 #define WAITER                                                                                     \
 	{                                                                                          \
-		.lock = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER                \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .on_done = PTHREAD_COND_INITIALIZER             \
 	}
 
-static void came(void *arg, const struct mu_err *e)
+static void on_done(void *arg, const struct mu_err *e)
 {
 	struct waiter *w = arg;
 
@@ -58,7 +58,7 @@ static void came(void *arg, const struct mu_err *e)
 	w->done = true;
 	if (e)
 		w->err = *e;
-	pthread_cond_signal(&w->came);
+	pthread_cond_signal(&w->on_done);
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -66,7 +66,7 @@ static int wait_for(struct waiter *w)
 {
 	pthread_mutex_lock(&w->lock);
 	while (!w->done)
-		pthread_cond_wait(&w->came, &w->lock);
+		pthread_cond_wait(&w->on_done, &w->lock);
 	pthread_mutex_unlock(&w->lock);
 	return (int)w->err.code;
 }
@@ -85,10 +85,10 @@ static struct mu_tensor floats(int64_t n, float first)
 static struct mu_tensor copy_to_device(struct gpu *g, int64_t n, float first)
 {
 	MU_AUTO_TENSOR t = floats(n, first);
-	struct mu_tensor there;
+	struct mu_tensor on_device;
 
-	assert_int_equal(gpu_copy_to_device(g, &t, "test", &there, &err), 0);
-	return there;
+	assert_int_equal(gpu_copy_to_device(g, &t, "test", &on_device, &err), 0);
+	return on_device;
 }
 
 static void expect_on_device(struct gpu *g, const struct mu_tensor *t, float first)
@@ -96,13 +96,13 @@ static void expect_on_device(struct gpu *g, const struct mu_tensor *t, float fir
 	struct waiter w = WAITER;
 	MU_AUTO_TENSOR out = {0};
 
-	assert_int_equal(gpu_copy_to_host(g, t, &out, came, &w, &err), 0);
+	assert_int_equal(gpu_copy_to_host(g, t, &out, on_done, &w, &err), 0);
 	assert_int_equal(wait_for(&w), 0);
 	for (int64_t i = 0; i < t->shape.count; i++)
 		assert_float_equal(MU_DATA(float, &out)[i], first + (float)i, 0);
 }
 
-/* there[i] += 1, on the device, in place */
+/* t[i] += one[i], on the device, in place */
 static int add_one(struct gpu *g, const struct mu_tensor *t, const struct mu_tensor *one)
 {
 	struct binary_args a = {.out = gpu_address(t),
@@ -116,7 +116,7 @@ static int add_one(struct gpu *g, const struct mu_tensor *t, const struct mu_ten
 	return rc ? rc : gpu_launch(g, kernel, gpu_grid_for(g, a.n), &a, &err);
 }
 
-/* ---- what is there ---- */
+/* ---- devices ---- */
 
 static void opening__with_two_gpus__reports_their_properties(void **state)
 {
@@ -132,7 +132,7 @@ static void opening__with_two_gpus__reports_their_properties(void **state)
 	assert_string_equal(f.broken, "");
 }
 
-static void visible_devices__in_another_order__are_numbered_so(void **state)
+static void visible_devices__in_another_order__are_numbered_in_that_order(void **state)
 {
 	struct gpu_options o = {.visible = "1,0"};
 	struct gpu_info f;
@@ -163,7 +163,7 @@ static void visible_devices__that_do_not_exist__are_invalid(void **state)
 	}
 }
 
-static void opening__when_no_kernel_fits_the_gpu__says_what_to_do(void **state)
+static void opening__when_no_kernel_image_fits_the_gpu__names_the_next_step(void **state)
 {
 	fake_cuda.fail_call = "module_load";
 	fake_cuda.fail_at = 1;
@@ -173,7 +173,7 @@ static void opening__when_no_kernel_fits_the_gpu__says_what_to_do(void **state)
 	assert_non_null(strstr(err.msg, "sm_90"));
 }
 
-/* When the driver refuses any call while a GPU is opened, nothing leaks. */
+/* Nothing leaks if any driver call fails while a GPU is opened. */
 static void opening__when_any_driver_call_fails__leaks_nothing(void **state)
 {
 	static const char *const calls[] = {"context_retain", "module_load", "stream_new"};
@@ -193,7 +193,7 @@ static void opening__when_any_driver_call_fails__leaks_nothing(void **state)
 
 /* ---- memory ---- */
 
-static void memory__without_growth__is_taken_at_once(void **state)
+static void memory__without_growth__is_allocated_at_once(void **state)
 {
 	struct gpu_options o = {.limit = 8 << 20, .visible = "0"};
 	struct mu_tensor t = copy_to_device(open_with(&o), 1, 0);
@@ -205,7 +205,7 @@ static void memory__without_growth__is_taken_at_once(void **state)
 	assert_int_equal(c.device_bytes, 8 << 20);
 }
 
-static void memory__given_back__is_used_again(void **state)
+static void memory__that_is_freed__is_reused(void **state)
 {
 	struct gpu_options o = {.limit = 8 << 20};
 	struct gpu *g = open_with(&o);
@@ -223,8 +223,8 @@ static void memory__given_back__is_used_again(void **state)
 	assert_int_equal(f.peak, 4 << 20);
 }
 
-/* Blocks of drawn sizes, freed in drawn order, never overlap and are joined again in the end. */
-static void memory__in_drawn_pieces__never_overlaps(void **state)
+/* Blocks of random sizes, freed in random order, never overlap and are merged in the end. */
+static void memory__in_blocks_of_random_sizes__never_overlaps(void **state)
 {
 	enum { HELD = 64, ROUNDS = 4000 };
 	struct gpu_options o = {.limit = 16 << 20, .growth = true};
@@ -252,7 +252,7 @@ static void memory__in_drawn_pieces__never_overlaps(void **state)
 	mu_tensor_unref(&t);
 }
 
-static void memory__when_it_is_full__names_who_asked_and_who_holds_it(void **state)
+static void memory__when_it_is_full__names_the_requester_and_the_largest_holders(void **state)
 {
 	struct gpu_options o = {.limit = 10 << 20};
 	struct gpu *g = open_with(&o);
@@ -270,7 +270,7 @@ static void memory__when_it_is_full__names_who_asked_and_who_holds_it(void **sta
 	mu_tensor_unref(&b);
 }
 
-static void memory__when_the_driver_has_less_than_planned__takes_what_there_is(void **state)
+static void memory__when_the_driver_has_less_than_the_limit__uses_all_of_it(void **state)
 {
 	struct gpu_options o = {.limit = 300 << 20}; /* the device has 256 MiB */
 	struct mu_tensor t = copy_to_device(open_with(&o), N, 0);
@@ -281,7 +281,7 @@ static void memory__when_the_driver_has_less_than_planned__takes_what_there_is(v
 
 /* ---- copies and order ---- */
 
-static void copies__there_and_back__keep_every_byte(void **state)
+static void copies__to_the_device_and_back__preserve_every_byte(void **state)
 {
 	static const int64_t sizes[] = {0, 1, 1000, 16 << 10, 300000};
 	struct gpu *g = open_with(&(struct gpu_options){0});
@@ -296,7 +296,7 @@ static void copies__there_and_back__keep_every_byte(void **state)
 
 /* Tensors are copied in, processed twice and copied out, while buffers are reused and every stream
  * is delayed. */
-static void order__when_every_stream_is_slow__is_that_of_the_calls(void **state)
+static void order__with_slow_streams__is_that_of_the_calls(void **state)
 {
 	enum { DEEP = 6, ROUNDS = 40 };
 	struct gpu_options o = {.limit = (DEEP + 2) * N * 4};
@@ -311,8 +311,8 @@ static void order__when_every_stream_is_slow__is_that_of_the_calls(void **state)
 			w[i] = (struct waiter)WAITER;
 			assert_int_equal(add_one(g, &t, &one), 0);
 			assert_int_equal(add_one(g, &t, &one), 0);
-			assert_int_equal(gpu_copy_to_host(g, &t, &out[i], came, &w[i], &err), 0);
-			mu_tensor_unref(&t); /* its block is free once it has left */
+			assert_int_equal(gpu_copy_to_host(g, &t, &out[i], on_done, &w[i], &err), 0);
+			mu_tensor_unref(&t); /* the block is free when the tensor is unreferenced */
 		}
 		for (int i = 0; i < DEEP; i++) {
 			assert_int_equal(wait_for(&w[i]), 0);
@@ -325,8 +325,8 @@ static void order__when_every_stream_is_slow__is_that_of_the_calls(void **state)
 	mu_tensor_unref(&one);
 }
 
-/* A block that a kernel still reads is given back and at once filled by a copy from the host. */
-static void order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader(void **state)
+/* A block is freed while a kernel still reads it, and is reused at once by a copy from the host. */
+static void order__of_a_copy_into_memory_still_read__is_after_the_reader(void **state)
 {
 	struct gpu_options o = {.limit = 2 * N * 4 + 512};
 	struct gpu *g = open_with(&o);
@@ -345,7 +345,7 @@ static void order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader(v
 		args.out = gpu_address(&sum);
 		assert_int_equal(gpu_launch(g, kernel, gpu_grid_for(g, N), &args, &err), 0);
 		mu_tensor_unref(&a);
-		struct mu_tensor b = copy_to_device(g, N, 1000); /* where a was */
+		struct mu_tensor b = copy_to_device(g, N, 1000); /* in the block of a */
 		expect_on_device(g, &sum, 1);
 		mu_tensor_unref(&sum);
 		mu_tensor_unref(&b);
@@ -353,7 +353,7 @@ static void order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader(v
 	mu_tensor_unref(&one);
 }
 
-static void two_gpus__each_with_tensors_of_its_own__do_not_meet(void **state)
+static void two_gpus__with_their_own_tensors__do_not_interfere(void **state)
 {
 	struct gpu *g = open_with(&(struct gpu_options){0}), *h = gpu_at(set, 1);
 	struct mu_tensor a = copy_to_device(g, N, 0), b = copy_to_device(h, N, 5),
@@ -368,9 +368,9 @@ static void two_gpus__each_with_tensors_of_its_own__do_not_meet(void **state)
 	mu_tensor_unref(&one);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- faults ---- */
 
-/* Threads outlive a set of GPUs, and a context made anew may have the old one's handle. */
+/* Threads outlive a set of GPUs, and a new context may have the handle of an old one. */
 struct user {
 	pthread_barrier_t barrier;
 	int rc;
@@ -395,7 +395,7 @@ static void *use_twice(void *arg)
 	return NULL;
 }
 
-static void a_thread__that_used_gpus_before__uses_those_opened_anew(void **state)
+static void thread__that_used_closed_gpus__can_use_reopened_gpus(void **state)
 {
 	struct user u = {.rc = 0};
 	pthread_t thread;
@@ -420,7 +420,7 @@ static void launch__that_fails__does_not_affect_the_next(void **state)
 
 	fake_cuda.fail_call = "launch";
 	fake_cuda.fail_at = 1;
-	fake_cuda.fail_result = 701; /* out of registers and the like */
+	fake_cuda.fail_result = 701; /* CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES */
 	assert_int_equal(add_one(g, &t, &one), -MU_INTERNAL);
 	assert_non_null(strstr(err.msg, "launching a kernel"));
 	assert_true(gpu_is_usable(g));
@@ -431,7 +431,7 @@ static void launch__that_fails__does_not_affect_the_next(void **state)
 }
 
 /* The kernel faults after its launch; all waiting and later calls get the error. */
-static void a_fault_in_a_kernel__takes_the_gpu_out_and_says_so(void **state)
+static void kernel_fault__after_its_launch__disables_the_gpu_and_is_logged(void **state)
 {
 	struct gpu *g = open_with(&(struct gpu_options){0});
 	struct mu_tensor one = copy_to_device(g, 1, 1), t = copy_to_device(g, N, 0);
@@ -444,7 +444,7 @@ static void a_fault_in_a_kernel__takes_the_gpu_out_and_says_so(void **state)
 	expect_on_device(g, &t, 0);
 	fake_cuda.fault_kernel = "AddV2_f32";
 	assert_int_equal(add_one(g, &t, &one), 0);
-	if (gpu_copy_to_host(g, &t, &out, came, &w, &err) == 0)
+	if (gpu_copy_to_host(g, &t, &out, on_done, &w, &err) == 0)
 		assert_int_equal(wait_for(&w), MU_UNAVAILABLE);
 	assert_false(mu_tensor_is_set(&out));
 	assert_false(gpu_is_usable(g));
@@ -454,12 +454,12 @@ static void a_fault_in_a_kernel__takes_the_gpu_out_and_says_so(void **state)
 	assert_non_null(strstr(err.msg, "GPU:0 is out of service"));
 	assert_non_null(strstr(err.msg, "Restart the task"));
 	assert_int_equal(add_one(g, &t, &one), -MU_UNAVAILABLE);
-	assert_true(gpu_is_usable(gpu_at(set, 1))); /* its neighbour goes on */
+	assert_true(gpu_is_usable(gpu_at(set, 1))); /* the other GPU is still usable */
 	mu_tensor_unref(&t);
 	mu_tensor_unref(&one);
 }
 
-/* Whichever call is the first to hear of it. */
+/* An allocation is the first call that returns the device error. */
 static void device_fault__seen_by_an_allocation__disables_the_gpu(void **state)
 {
 	static const char *const calls[] = {"memory_alloc"};
@@ -467,18 +467,18 @@ static void device_fault__seen_by_an_allocation__disables_the_gpu(void **state)
 
 	for (unsigned i = 0; i < MU_COUNT(calls); i++) {
 		struct gpu *g = open_with(&(struct gpu_options){.growth = true});
-		struct mu_tensor there;
+		struct mu_tensor on_device;
 		fake_cuda.fail_call = calls[i];
 		fake_cuda.fail_at = 1;
 		fake_cuda.fail_result = 700;
-		assert_int_not_equal(gpu_copy_to_device(g, &host, "x", &there, &err), 0);
+		assert_int_not_equal(gpu_copy_to_device(g, &host, "x", &on_device, &err), 0);
 		assert_false(gpu_is_usable(g));
 		assert_int_equal(teardown(NULL), 0);
 		set = NULL;
 	}
 }
 
-/* Any call that fails on a tensor's way leaves nothing behind; teardown counts. */
+/* Nothing leaks if any driver call of a copy fails; teardown checks this. */
 static void copies__when_any_driver_call_fails__leak_nothing(void **state)
 {
 	static const char *const calls[] = {"memory_alloc", "copy_in",      "copy_out",
@@ -489,17 +489,17 @@ static void copies__when_any_driver_call_fails__leak_nothing(void **state)
 	for (unsigned i = 0; i < MU_COUNT(calls); i++)
 		for (int at = 1; at <= 5; at++) {
 			struct gpu *g = open_with(&(struct gpu_options){.limit = 1 << 20});
-			MU_AUTO_TENSOR there = {0};
+			MU_AUTO_TENSOR on_device = {0};
 			MU_AUTO_TENSOR back = {0};
 			struct waiter w = WAITER;
 			fake_cuda.fail_call = calls[i];
 			fake_cuda.fail_at = at;
 			fake_cuda.fail_result = 2;
-			if (!gpu_copy_to_device(g, &host, "x", &there, &err) &&
-			    !gpu_copy_to_host(g, &there, &back, came, &w, &err))
+			if (!gpu_copy_to_device(g, &host, "x", &on_device, &err) &&
+			    !gpu_copy_to_host(g, &on_device, &back, on_done, &w, &err))
 				wait_for(&w);
 			fake_cuda.fail_call = NULL;
-			mu_tensor_unref(&there);
+			mu_tensor_unref(&on_device);
 			mu_tensor_unref(&back);
 			assert_int_equal(teardown(NULL), 0);
 			set = NULL;
@@ -511,23 +511,23 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	    T(opening__with_two_gpus__reports_their_properties),
-	    T(visible_devices__in_another_order__are_numbered_so),
+	    T(visible_devices__in_another_order__are_numbered_in_that_order),
 	    T(device_count__limits_the_gpus_that_are_opened),
 	    T(visible_devices__that_do_not_exist__are_invalid),
-	    T(opening__when_no_kernel_fits_the_gpu__says_what_to_do),
+	    T(opening__when_no_kernel_image_fits_the_gpu__names_the_next_step),
 	    T(opening__when_any_driver_call_fails__leaks_nothing),
-	    T(memory__without_growth__is_taken_at_once),
-	    T(memory__given_back__is_used_again),
-	    T(memory__in_drawn_pieces__never_overlaps),
-	    T(memory__when_it_is_full__names_who_asked_and_who_holds_it),
-	    T(memory__when_the_driver_has_less_than_planned__takes_what_there_is),
-	    T(copies__there_and_back__keep_every_byte),
-	    T(order__when_every_stream_is_slow__is_that_of_the_calls),
-	    T(order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader),
-	    T(two_gpus__each_with_tensors_of_its_own__do_not_meet),
-	    T(a_thread__that_used_gpus_before__uses_those_opened_anew),
+	    T(memory__without_growth__is_allocated_at_once),
+	    T(memory__that_is_freed__is_reused),
+	    T(memory__in_blocks_of_random_sizes__never_overlaps),
+	    T(memory__when_it_is_full__names_the_requester_and_the_largest_holders),
+	    T(memory__when_the_driver_has_less_than_the_limit__uses_all_of_it),
+	    T(copies__to_the_device_and_back__preserve_every_byte),
+	    T(order__with_slow_streams__is_that_of_the_calls),
+	    T(order__of_a_copy_into_memory_still_read__is_after_the_reader),
+	    T(two_gpus__with_their_own_tensors__do_not_interfere),
+	    T(thread__that_used_closed_gpus__can_use_reopened_gpus),
 	    T(launch__that_fails__does_not_affect_the_next),
-	    T(a_fault_in_a_kernel__takes_the_gpu_out_and_says_so),
+	    T(kernel_fault__after_its_launch__disables_the_gpu_and_is_logged),
 	    T(device_fault__seen_by_an_allocation__disables_the_gpu),
 	    T(copies__when_any_driver_call_fails__leak_nothing),
 	};

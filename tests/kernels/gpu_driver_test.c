@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors of the driver: of the fake one, and with a GPU of the real one, so that the fake is
+/* Errors of the fake driver. With a GPU, the same tests run on the real driver, so that the fake is
  * neither stricter nor more lenient. */
 #include <pthread.h>
 #include <stdlib.h>
@@ -74,25 +74,26 @@ static void access__beyond_an_allocation__is_invalid(void **state)
 {
 	cuda_ptr at = some_memory();
 	void *stream = g->compute;
-	int here = 0;
+	int host_memory = 0;
 
 	assert_int_equal(g->api->fill(at, 1, BYTES, stream), 0);
 	assert_int_equal(g->api->stream_sync(stream), 0);
-	if (!getenv("MUSTER_GPU_TEST")) { /* on a real GPU the memory behind it may belong to
+	if (!getenv("MUSTER_GPU_TEST")) { /* on a real GPU the memory after it may belong to
 					     another process */
 		assert_int_equal(g->api->fill(at + 1, 1, BYTES, stream), NO_VALUE);
 		assert_int_equal(g->api->copy_within(at, at + BYTES / 2, BYTES, stream), NO_VALUE);
 	}
-	assert_int_equal(g->api->fill((cuda_ptr)(uintptr_t)&here, 1, sizeof here, stream),
-			 NO_VALUE);
-	assert_int_equal(here, 0);
+	assert_int_equal(
+	    g->api->fill((cuda_ptr)(uintptr_t)&host_memory, 1, sizeof host_memory, stream),
+	    NO_VALUE);
+	assert_int_equal(host_memory, 0);
 	assert_int_equal(g->api->memory_free(at, stream), 0);
-	assert_int_equal(g->api->memory_free((cuda_ptr)(uintptr_t)&here, stream), NO_VALUE);
+	assert_int_equal(g->api->memory_free((cuda_ptr)(uintptr_t)&host_memory, stream), NO_VALUE);
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+#define T(f) cmocka_unit_test_setup_teardown(f, open_one_gpu, close_one_gpu)
 	const struct CMUnitTest tests[] = {
 	    T(launches__beyond_the_limits_of_the_gpu__are_invalid),
 	    T(calls__on_a_thread_without_a_context__fail),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Einsum and products of mixed names on the GPU beside the CPU's; and what a kernel has to be told
- * by the GPU before it goes on. */
+/* Einsum and batched matrix products on the GPU compared with the CPU kernels; and kernels that
+ * read a value from the GPU before they continue. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -43,30 +43,30 @@ static void run_equation(const struct equation *q, enum mu_dtype t)
 static const struct equation equations[] = {
     {"ij,jk->ik", 2, {{2, {4, 5}}, {2, {5, 3}}}},
     {"ij,kj->ik", 2, {{2, {4, 5}}, {2, {3, 5}}}},
-    {"ij,jk->ki", 2, {{2, {4, 5}}, {2, {5, 3}}}},		/* the result turned */
+    {"ij,jk->ki", 2, {{2, {4, 5}}, {2, {5, 3}}}},		/* transposed result */
     {"bhqd,bhkd->bhqk", 2, {{4, {2, 3, 4, 5}}, {4, {2, 3, 6, 5}}}},	/* attention */
     {"bqhd,bkhd->bhqk", 2, {{4, {2, 4, 3, 5}}, {4, {2, 6, 3, 5}}}},
     {"abc,cde->abde", 2, {{3, {2, 3, 4}}, {3, {4, 5, 2}}}},
-    {"...ij,...jk->...ik", 2, {{3, {2, 4, 5}}, {4, {3, 1, 5, 2}}}},	/* stretched */
-    {"ijk,jl->il", 2, {{3, {3, 4, 6}}, {2, {4, 5}}}},		/* k summed before */
+    {"...ij,...jk->...ik", 2, {{3, {2, 4, 5}}, {4, {3, 1, 5, 2}}}},	/* broadcast */
+    {"ijk,jl->il", 2, {{3, {3, 4, 6}}, {2, {4, 5}}}},		/* k is summed first */
     {"ijk,jl->il", 2, {{3, {3, 4, 1}}, {2, {4, 5}}}},
     {"i,j->ij", 2, {{1, {6}}, {1, {7}}}},
     {"i,i->", 2, {{1, {6}}, {1, {6}}}},
     {"ii,ij->j", 2, {{2, {4, 4}}, {2, {4, 3}}}},		/* a diagonal */
-    {"ij,jk->iik", 2, {{2, {4, 5}}, {2, {5, 3}}}},		/* one that is made */
+    {"ij,jk->iik", 2, {{2, {4, 5}}, {2, {5, 3}}}},		/* a diagonal in the output */
     {"ij->ji", 1, {{2, {4, 5}}}},
     {"ijk->j", 1, {{3, {4, 5, 6}}}},
     {"ii->i", 1, {{2, {4, 4}}}},
     {"i->ii", 1, {{1, {4}}}},
     {"ij->", 1, {{2, {0, 5}}}},
-    {"ij,jk->ik", 2, {{2, {4, 0}}, {2, {0, 3}}}},		/* of nothing: zeros */
+    {"ij,jk->ik", 2, {{2, {4, 0}}, {2, {0, 3}}}},		/* empty sum: zeros */
     {"ij,jk->ik", 2, {{2, {0, 2}}, {2, {2, 3}}}},
-    {"ij,jk->ik", 2, {{2, {4, 5}}, {2, {4, 3}}}},		/* do not fit */
-    {"ij,jk->ik", 2, {{3, {4, 5, 1}}, {2, {5, 3}}}},		/* of another rank */
+    {"ij,jk->ik", 2, {{2, {4, 5}}, {2, {4, 3}}}},		/* mismatched dimensions */
+    {"ij,jk->ik", 2, {{3, {4, 5, 1}}, {2, {5, 3}}}},		/* mismatched rank */
 };
 /* clang-format on */
 
-static void einsums__of_every_form__match_the_cpus(void **state)
+static void einsum__of_every_form__matches_the_cpu(void **state)
 {
 	static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_HALF, MU_BFLOAT16};
 
@@ -75,7 +75,7 @@ static void einsums__of_every_form__match_the_cpus(void **state)
 			run_equation(&equations[i], types[t]);
 }
 
-static void an_einsum__of_two_matrices__is_the_librarys(void **state)
+static void einsum__of_two_matrices__uses_the_library(void **state)
 {
 	struct fake_cuda_counts before, after;
 
@@ -86,7 +86,7 @@ static void an_einsum__of_two_matrices__is_the_librarys(void **state)
 		assert_int_equal(after.products - before.products, 1);
 }
 
-static void batches_of_products__of_version_3__match_the_cpus(void **state)
+static void batch_mat_mul__of_version_3__matches_the_cpu(void **state)
 {
 	struct mu_shape a = dims_of(3, (int64_t[]){2, 4, 5}), b = dims_of(3, (int64_t[]){1, 5, 3});
 
@@ -103,7 +103,7 @@ static void batches_of_products__of_version_3__match_the_cpus(void **state)
 }
 
 /* Products at a constant stride (or stride 0) are one library call; others use our own kernel. */
-static void batches_of_products__at_one_distance__are_the_librarys(void **state)
+static void batch_mat_mul__at_a_constant_stride__uses_the_library(void **state)
 {
 	static const struct {
 		int rank_a, rank_b;
@@ -119,14 +119,14 @@ static void batches_of_products__at_one_distance__are_the_librarys(void **state)
 
 	for (unsigned i = 0; i < MU_COUNT(cases) * 4; i++) {
 		enum mu_dtype t = i & 1 ? MU_BFLOAT16 : MU_FLOAT;
-		const unsigned k = i / 4, turned = i >> 1 & 1;
+		const unsigned k = i / 4, adjoint = i >> 1 & 1;
 		const struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
-					     {"adj_x", A_BOOL, turned, NULL},
-					     {"adj_y", A_BOOL, turned, NULL},
+					     {"adj_x", A_BOOL, adjoint, NULL},
+					     {"adj_y", A_BOOL, adjoint, NULL},
 					     {0}};
 		struct mu_shape a = dims_of(cases[k].rank_a, cases[k].a);
 		struct mu_shape b = dims_of(cases[k].rank_b, cases[k].b);
-		for (unsigned j = 0; j < 2 && turned; j++) { /* the last two the other way round */
+		for (unsigned j = 0; j < 2 && adjoint; j++) { /* exchange the last two dimensions */
 			struct mu_shape *s = j ? &b : &a;
 			int64_t last = s->dim[s->rank - 1];
 			s->dim[s->rank - 1] = s->dim[s->rank - 2];
@@ -143,7 +143,7 @@ static void batches_of_products__at_one_distance__are_the_librarys(void **state)
 	}
 }
 
-/* ---- what the GPU is asked for ---- */
+/* ---- values read from the GPU ---- */
 
 static void check_numerics__fails_as_on_the_cpu(void **state)
 {
@@ -174,7 +174,7 @@ static void check_numerics__fails_as_on_the_cpu(void **state)
 		}
 }
 
-/* In one block, in pieces, with a piece that is not whole; all, none, some. */
+/* Sizes of one block, several blocks and a partial block; all, no or some elements are true. */
 static void where__of_every_size__returns_ordered_indices(void **state)
 {
 	static const struct dims shapes[] = {
@@ -198,8 +198,8 @@ static void where__of_every_size__returns_ordered_indices(void **state)
 			}
 }
 
-/* The driver fails anywhere on the way: the step fails, nothing is left, and nothing waits. */
-static void a_question__that_a_fault_interrupts__fails_its_step(void **state)
+/* If any driver call fails, the step fails, nothing leaks and no call waits forever. */
+static void read_back__that_a_fault_interrupts__fails_its_step(void **state)
 {
 	static const char *const calls[] = {"launch", "copy_out", "memory_alloc", "fill"};
 	static const char *const ops[] = {"Where", "CheckNumerics"};
@@ -229,13 +229,13 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(einsums__of_every_form__match_the_cpus),
-	    T(an_einsum__of_two_matrices__is_the_librarys),
-	    T(batches_of_products__of_version_3__match_the_cpus),
-	    T(batches_of_products__at_one_distance__are_the_librarys),
+	    T(einsum__of_every_form__matches_the_cpu),
+	    T(einsum__of_two_matrices__uses_the_library),
+	    T(batch_mat_mul__of_version_3__matches_the_cpu),
+	    T(batch_mat_mul__at_a_constant_stride__uses_the_library),
 	    T(check_numerics__fails_as_on_the_cpu),
 	    T(where__of_every_size__returns_ordered_indices),
-	    T(a_question__that_a_fault_interrupts__fails_its_step),
+	    T(read_back__that_a_fault_interrupts__fails_its_step),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

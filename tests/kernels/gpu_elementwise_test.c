@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPU's elementwise kernels beside the CPU's: op × type × shape class. */
+/* The GPU's elementwise kernels compared with the CPU kernels: op × type × shape class. */
 #include <math.h>
 
 #include "tests/kernels/gpu_compare.h"
@@ -19,7 +19,7 @@ struct range {
 	const char *op;
 	double low, span;
 };
-/* Where a function is defined, or does not end in infinities of either sign by a hair. */
+/* Argument ranges in which a function is defined and its result is not close to an infinity. */
 static const struct range ranges[] = {
     {"Sqrt", 0, 9},     {"Rsqrt", 0.1, 9},      {"Log", 0.1, 9},        {"Log1p", -0.5, 9},
     {"Asin", -1, 2},    {"Acos", -1, 2},        {"Atanh", -.9, 1.8},    {"Acosh", 1, 5},
@@ -37,7 +37,7 @@ static struct range range_of(const char *op)
 	return (struct range){op, -3, 6};
 }
 
-static bool serves(const struct device_kernel *k, enum mu_dtype t)
+static bool supports(const struct device_kernel *k, enum mu_dtype t)
 {
 	return k->types & GPU_TYPE(t);
 }
@@ -66,13 +66,13 @@ static const char *const binary_ops[] = {
 #undef COMPARE
 };
 
-static void unary_ops__of_every_type_and_shape__match_the_cpus(void **state)
+static void unary_ops__of_every_type_and_shape__match_the_cpu(void **state)
 {
 	for (unsigned i = 0; i < MU_COUNT(unary_ops); i++)
 		for (unsigned t = 0; t < MU_COUNT(types); t++) {
 			const struct attr attrs[] = {{"T", A_TYPE, (long)types[t], NULL}, {0}};
 			struct range r = range_of(unary_ops[i]);
-			if (!serves(row_of(unary_ops[i]), types[t]))
+			if (!supports(row_of(unary_ops[i]), types[t]))
 				continue;
 			for (unsigned s = 0; s < MU_COUNT(shapes); s++) {
 				struct mu_shape shape = shape_at(s);
@@ -82,7 +82,7 @@ static void unary_ops__of_every_type_and_shape__match_the_cpus(void **state)
 		}
 }
 
-static void binary_ops__of_every_type_and_broadcast__match_the_cpus(void **state)
+static void binary_ops__of_every_type_and_broadcast__match_the_cpu(void **state)
 {
 	static const int64_t pairs[][2][5] = {
 	    {{0}, {0}},
@@ -100,7 +100,7 @@ static void binary_ops__of_every_type_and_broadcast__match_the_cpus(void **state
 		for (unsigned t = 0; t < MU_COUNT(types); t++) {
 			const struct attr attrs[] = {{"T", A_TYPE, (long)types[t], NULL}, {0}};
 			struct range r = range_of(binary_ops[i]);
-			if (!serves(row_of(binary_ops[i]), types[t]))
+			if (!supports(row_of(binary_ops[i]), types[t]))
 				continue;
 			for (unsigned s = 0; s < MU_COUNT(pairs); s++) {
 				struct mu_shape a = dims_of((int)pairs[s][0][0], &pairs[s][0][1]);
@@ -114,7 +114,7 @@ static void binary_ops__of_every_type_and_broadcast__match_the_cpus(void **state
 		}
 }
 
-static void casts__between_every_two_types__match_the_cpus(void **state)
+static void casts__between_every_two_types__match_the_cpu(void **state)
 {
 	static const enum mu_dtype all[] = {MU_FLOAT, MU_DOUBLE, MU_HALF,  MU_BFLOAT16,
 					    MU_INT64, MU_INT32,  MU_UINT8, MU_BOOL};
@@ -176,7 +176,7 @@ static void halves__are_computed_in_float_and_rounded(void **state)
 	}
 }
 
-static void select__by_scalar_rows_and_element__matches_the_cpus(void **state)
+static void select__by_scalar_rows_and_element__matches_the_cpu(void **state)
 {
 	static const int64_t conds[][3] = {{0}, {1, 4}, {2, 4, 6}, {1, 5}};
 	static const int64_t dims[2] = {4, 6};
@@ -195,7 +195,7 @@ static void select__by_scalar_rows_and_element__matches_the_cpus(void **state)
 		}
 }
 
-static void fills_and_likes__match_the_cpus(void **state)
+static void fills_and_likes__match_the_cpu(void **state)
 {
 	static const int64_t dims[2] = {3, 50};
 	struct mu_shape s = dims_of(2, dims), scalar = mu_shape_scalar();
@@ -213,7 +213,7 @@ static void fills_and_likes__match_the_cpus(void **state)
 	}
 }
 
-static void add_n__of_a_few__matches_the_cpus(void **state)
+static void add_n__of_a_few__matches_the_cpu(void **state)
 {
 	struct mu_shape s = mu_shape_vec(33), other = mu_shape_vec(32);
 
@@ -229,7 +229,7 @@ static void add_n__of_a_few__matches_the_cpus(void **state)
 	}
 }
 
-static void cross_products__match_the_cpus(void **state)
+static void cross_products__match_the_cpu(void **state)
 {
 	static const int64_t dims[][4] = {{1, 3}, {2, 5, 3}, {2, 0, 3}, {1, 4}, {3, 7, 100, 3}};
 	static const enum mu_dtype real[] = {MU_FLOAT, MU_DOUBLE, MU_INT64};
@@ -242,8 +242,8 @@ static void cross_products__match_the_cpus(void **state)
 			struct mu_tensor in[3] = {filled(real[t], &s, -9, 18, 1),
 						  filled(real[t], &s, -9, 18, 2),
 						  filled(real[t], &other, -9, 18, 2)};
-			compare("Cross", attrs, in, 2, 200);     /* of differences */
-			compare("Cross", attrs, in + 1, 2, 200); /* mostly no fit */
+			compare("Cross", attrs, in, 2, 200);     /* slack for cancellation */
+			compare("Cross", attrs, in + 1, 2, 200); /* mostly mismatched shapes */
 			for (unsigned k = 0; k < 3; k++)
 				mu_tensor_unref(&in[k]);
 		}
@@ -253,14 +253,14 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(unary_ops__of_every_type_and_shape__match_the_cpus),
-	    T(binary_ops__of_every_type_and_broadcast__match_the_cpus),
-	    T(casts__between_every_two_types__match_the_cpus),
+	    T(unary_ops__of_every_type_and_shape__match_the_cpu),
+	    T(binary_ops__of_every_type_and_broadcast__match_the_cpu),
+	    T(casts__between_every_two_types__match_the_cpu),
 	    T(halves__are_computed_in_float_and_rounded),
-	    T(select__by_scalar_rows_and_element__matches_the_cpus),
-	    T(fills_and_likes__match_the_cpus),
-	    T(add_n__of_a_few__matches_the_cpus),
-	    T(cross_products__match_the_cpus),
+	    T(select__by_scalar_rows_and_element__matches_the_cpu),
+	    T(fills_and_likes__match_the_cpu),
+	    T(add_n__of_a_few__matches_the_cpu),
+	    T(cross_products__match_the_cpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

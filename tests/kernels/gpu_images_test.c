@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions, pools and batch norm of the GPU beside the CPU's. */
+/* Convolutions, pools and batch norm on the GPU compared with the CPU kernels. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ static const struct conv_case {
 
 static int64_t conv_out(const struct conv_case *p, unsigned axis, int64_t in, int64_t size)
 {
-	static const int64_t pads[2] = {3, 5}; /* of "EXPLICIT" below */
+	static const int64_t pads[2] = {3, 5}; /* the sums of explicit_paddings below */
 	int64_t reach = (size - 1) * p->dilation + 1;
 
 	return p->padding[0] == 'S'   ? (in + p->stride - 1) / p->stride
@@ -53,8 +53,8 @@ static int64_t conv_out(const struct conv_case *p, unsigned axis, int64_t in, in
 				      : (in - reach + p->stride) / p->stride;
 }
 
-/* depthwise: filters are as many for each channel. */
-static void one_conv(const struct conv_case *p, enum mu_dtype t, bool depthwise)
+/* depthwise: p->filters is the number of filters for each channel. */
+static void compare_conv(const struct conv_case *p, enum mu_dtype t, bool depthwise)
 {
 	const bool explicit = p->padding[0] == 'E';
 	const struct attr attrs[] = {
@@ -68,48 +68,51 @@ static void one_conv(const struct conv_case *p, enum mu_dtype t, bool depthwise)
 				       {"DepthwiseConv2dNative",
 					"DepthwiseConv2dNativeBackpropInput",
 					"DepthwiseConv2dNativeBackpropFilter"}};
-	int64_t seen = depthwise ? p->channels : p->channels ? p->channels / p->groups : 1;
+	int64_t filter_channels = depthwise     ? p->channels
+				  : p->channels ? p->channels / p->groups
+						: 1;
 	struct mu_shape in = dims_of(4, (int64_t[]){p->batch, p->rows, p->columns, p->channels});
-	struct mu_shape filter = dims_of(4, (int64_t[]){p->k, p->l, seen, p->filters});
+	struct mu_shape filter = dims_of(4, (int64_t[]){p->k, p->l, filter_channels, p->filters});
 	struct mu_shape out = dims_of(4, (int64_t[]){p->batch, conv_out(p, 0, p->rows, p->k),
 						     conv_out(p, 1, p->columns, p->l),
 						     p->filters * (depthwise ? p->channels : 1)});
 	struct mu_tensor x = filled(t, &in, -1, 2, 1), w = filled(t, &filter, -1, 2, 2);
 	struct mu_tensor g = filled(t, &out, -1, 2, 3);
 	struct mu_tensor xs = ints(MU_INT32, 4, in.dim), ws = ints(MU_INT32, 4, filter.dim);
-	const double slack = mu_dtype_size(t) == 2 ? 12 : 40; /* 16 bits: patches are rounded */
+	const double slack =
+	    mu_dtype_size(t) == 2 ? 12 : 40; /* with 16 bits, patches are rounded */
 
 	compare(ops[depthwise][0], attrs, (struct mu_tensor[]){x, w}, 2, slack);
 	compare(ops[depthwise][1], attrs, (struct mu_tensor[]){xs, w, g}, 3, slack);
 	compare(ops[depthwise][2], attrs, (struct mu_tensor[]){x, ws, g}, 3, slack);
 	compare(ops[depthwise][2], attrs, (struct mu_tensor[]){x, ws, x}, 3,
-		slack); /* mostly no fit */
+		slack); /* mostly mismatched shapes */
 	drop((struct mu_tensor[]){x, w, g, xs, ws}, 5);
 }
 
-static void all_convs(void)
+static void compare_all_convs(void)
 {
 	for (unsigned i = 0; i < MU_COUNT(convs); i++)
 		for (unsigned t = 0; t < MU_COUNT(types); t++) {
-			one_conv(&convs[i], types[t], false);
-			one_conv(&convs[i], types[t], true);
+			compare_conv(&convs[i], types[t], false);
+			compare_conv(&convs[i], types[t], true);
 		}
 }
 
-static void convolutions__of_every_form__match_the_cpus(void **state)
+static void convolutions__of_every_form__match_the_cpu(void **state)
 {
-	all_convs();
+	compare_all_convs();
 }
 
-static void convolutions__without_the_library__match_the_cpus(void **state)
+static void convolutions__without_the_library__match_the_cpu(void **state)
 {
 	gpu_convolution_is_enabled = false;
-	all_convs();
+	compare_all_convs();
 	gpu_convolution_is_enabled = true;
 }
 
-/* How many convolutions the stand-in's library has been given by now. */
-static struct fake_cuda_counts counted(void)
+/* The counters of the fake CUDA and its libraries. */
+static struct fake_cuda_counts fake_counts(void)
 {
 	struct fake_cuda_counts c;
 
@@ -117,55 +120,58 @@ static struct fake_cuda_counts counted(void)
 	return c;
 }
 
-#define NEEDS_THE_STAND_IN()                                                                       \
+#define SKIP_ON_REAL_GPU()                                                                         \
 	do {                                                                                       \
 		if (getenv("MUSTER_GPU_TEST"))                                                     \
 			skip();                                                                    \
 	} while (0)
 
-static void convolutions__with_even_padding__are_the_librarys(void **state)
+static void convolutions__with_symmetric_padding__use_the_library(void **state)
 {
-	NEEDS_THE_STAND_IN();
-	one_conv(&convs[0], MU_FLOAT, false);
-	assert_int_equal(counted().convolutions, 3); /* forward, to the input, to the filter */
-	one_conv(&convs[0], MU_BFLOAT16, true);
-	assert_int_equal(counted().convolutions, 6);
-	one_conv(&convs[2], MU_FLOAT, false); /* one more row of padding after than before */
-	assert_int_equal(counted().convolutions, 6);
+	SKIP_ON_REAL_GPU();
+	compare_conv(&convs[0], MU_FLOAT, false);
+	assert_int_equal(fake_counts().convolutions,
+			 3); /* forward, input gradient, filter gradient */
+	compare_conv(&convs[0], MU_BFLOAT16, true);
+	assert_int_equal(fake_counts().convolutions, 6);
+	compare_conv(&convs[2], MU_FLOAT,
+		     false); /* the bottom padding has one more row than the top padding */
+	assert_int_equal(fake_counts().convolutions, 6);
 }
 
-/* The same while this call of the library fails. */
-static void one_conv_without(const char *call)
+/* Runs a convolution while this call of the library fails. */
+static void compare_conv_without(const char *call)
 {
 	fake_cuda.fail_call = call;
 	fake_cuda.fail_at = 1;
 	fake_cuda.fail_result = 5000;
-	one_conv(&convs[1], MU_FLOAT, false);
+	compare_conv(&convs[1], MU_FLOAT, false);
 	assert_null(fake_cuda.fail_call);
 }
 
 /* Shapes that the library refuses, at planning or at execution, use our own kernels. */
-static void convolutions__that_the_library_cannot__match_the_cpus(void **state)
+static void convolutions__that_the_library_rejects__match_the_cpu(void **state)
 {
-	NEEDS_THE_STAND_IN();
+	SKIP_ON_REAL_GPU();
 	fake_cuda.no_convolutions = true;
-	one_conv(&convs[0], MU_FLOAT, false);
-	assert_int_equal(counted().convolutions, 0);
+	compare_conv(&convs[0], MU_FLOAT, false);
+	assert_int_equal(fake_counts().convolutions, 0);
 	fake_cuda.no_convolutions = false;
-	one_conv_without("dnn_describe");
-	one_conv_without("dnn_choose");
-	one_conv_without("convolve");
-	assert_int_equal(counted().convolutions, 6); /* the other two of each */
+	compare_conv_without("dnn_describe");
+	compare_conv_without("dnn_choose");
+	compare_conv_without("convolve");
+	assert_int_equal(fake_counts().convolutions,
+			 6); /* for each failing call the other two convolutions use the library */
 }
 
-static void convolutions__where_the_library_does_not_start__match_the_cpus(void **state)
+static void convolutions__where_the_library_does_not_start__match_the_cpu(void **state)
 {
-	NEEDS_THE_STAND_IN();
-	one_conv_without("dnn_library_new");
-	assert_int_equal(counted().convolutions, 0);
+	SKIP_ON_REAL_GPU();
+	compare_conv_without("dnn_library_new");
+	assert_int_equal(fake_counts().convolutions, 0);
 }
 
-static int setup_repeatable(void **state)
+static int setup_deterministic(void **state)
 {
 	setenv("TF_DETERMINISTIC_OPS", "1", 1);
 	int rc = setup(state);
@@ -173,19 +179,19 @@ static int setup_repeatable(void **state)
 	return rc;
 }
 
-static void convolutions__that_are_to_be_repeatable__take_no_uncertain_sums(void **state)
+static void convolutions__in_deterministic_mode__use_deterministic_algorithms(void **state)
 {
-	NEEDS_THE_STAND_IN();
-	one_conv(&convs[0], MU_FLOAT, false);
-	assert_int_equal(counted().convolutions, 3);
-	assert_int_equal(counted().uncertain, 0);
+	SKIP_ON_REAL_GPU();
+	compare_conv(&convs[0], MU_FLOAT, false);
+	assert_int_equal(fake_counts().convolutions, 3);
+	assert_int_equal(fake_counts().uncertain, 0);
 }
 
-static void convolutions__that_need_not_be_repeatable__take_the_fastest(void **state)
+static void convolutions__by_default__use_the_fastest_algorithm(void **state)
 {
-	NEEDS_THE_STAND_IN();
-	one_conv(&convs[0], MU_FLOAT, false);
-	assert_int_equal(counted().uncertain, 3);
+	SKIP_ON_REAL_GPU();
+	compare_conv(&convs[0], MU_FLOAT, false);
+	assert_int_equal(fake_counts().uncertain, 3);
 }
 
 static void convolutions__of_mismatched_shapes__are_invalid(void **state)
@@ -211,7 +217,7 @@ static void convolutions__of_mismatched_shapes__are_invalid(void **state)
 /* ---- pools ---- */
 
 static const struct pool_case {
-	int64_t batch, rows, columns, channels, k, l, down, across;
+	int64_t batch, rows, columns, channels, k, l, down, pool_out;
 	const char *padding;
 } pools[] = {
     {2, 8, 8, 3, 2, 2, 2, 2, "VALID"}, {2, 7, 9, 3, 3, 3, 2, 2, "SAME"},
@@ -222,31 +228,31 @@ static const struct pool_case {
     {2, 8, 8, 3, 3, 3, 2, 2, "SAME"},
 };
 
-static int64_t across(const struct pool_case *p, int64_t in, int64_t size, int64_t stride)
+static int64_t pool_out(const struct pool_case *p, int64_t in, int64_t size, int64_t stride)
 {
 	return p->padding[0] == 'S' ? (in + stride - 1) / stride : (in - size + stride) / stride;
 }
 
-/* distinct: whether numbers are seldom the same. */
-static void one_pool(const struct pool_case *p, enum mu_dtype t, bool distinct)
+/* distinct: few equal numbers. */
+static void compare_pool(const struct pool_case *p, enum mu_dtype t, bool distinct)
 {
 	const struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
 				     {"padding", A_TEXT, 0, p->padding},
 				     list4("ksize", 1, p->k, p->l, 1),
-				     list4("strides", 1, p->down, p->across, 1),
+				     list4("strides", 1, p->down, p->pool_out, 1),
 				     {0}};
 	const struct attr v2[] = {attrs[0], attrs[1], {0}};
 	struct mu_shape in = dims_of(4, (int64_t[]){p->batch, p->rows, p->columns, p->channels});
 	struct mu_shape out =
-	    dims_of(4, (int64_t[]){p->batch, across(p, p->rows, p->k, p->down),
-				   across(p, p->columns, p->l, p->across), p->channels});
+	    dims_of(4, (int64_t[]){p->batch, pool_out(p, p->rows, p->k, p->down),
+				   pool_out(p, p->columns, p->l, p->pool_out), p->channels});
 	struct mu_tensor x = filled(t, &in, -3, 6, (unsigned)p->k);
 	for (int64_t i = 0; i < in.count && !distinct; i++)
 		put(&x, i, (double)(int64_t)get(&x, i));
 	struct mu_tensor y = filled(t, &out, -1, 2, 2), g = filled(t, &out, -1, 2, 3);
 	struct mu_tensor sizes = ints(MU_INT32, 4, in.dim);
 	struct mu_tensor k = ints(MU_INT32, 4, (int64_t[]){1, p->k, p->l, 1});
-	struct mu_tensor s = ints(MU_INT32, 4, (int64_t[]){1, p->down, p->across, 1});
+	struct mu_tensor s = ints(MU_INT32, 4, (int64_t[]){1, p->down, p->pool_out, 1});
 
 	compare("MaxPool", attrs, (struct mu_tensor[]){x}, 1, 0);
 	compare("MaxPoolV2", v2, (struct mu_tensor[]){x, k, s}, 3, 0);
@@ -254,9 +260,10 @@ static void one_pool(const struct pool_case *p, enum mu_dtype t, bool distinct)
 	compare("MaxPoolGrad", attrs, (struct mu_tensor[]){x, y, g}, 3, 20);
 	compare("MaxPoolGradV2", v2, (struct mu_tensor[]){x, y, g, k, s}, 5, 20);
 	compare("AvgPoolGrad", attrs, (struct mu_tensor[]){sizes, g}, 2, 20);
-	compare("MaxPoolGrad", attrs, (struct mu_tensor[]){x, x, g}, 3, 20); /* most do not fit */
+	compare("MaxPoolGrad", attrs, (struct mu_tensor[]){x, x, g}, 3,
+		20); /* mostly mismatched shapes */
 	compare("AvgPoolGrad", attrs, (struct mu_tensor[]){sizes, x}, 2, 20);
-	if (mu_dtype_size(t) != 2) { /* nor has the CPU those */
+	if (mu_dtype_size(t) != 2) { /* the CPU has no 16-bit kernels for these ops */
 		compare("MaxPoolGradGrad", attrs, (struct mu_tensor[]){x, y, x}, 3, 0);
 		compare("MaxPoolGradGradV2", v2, (struct mu_tensor[]){x, y, x, k, s}, 5, 0);
 		compare("MaxPoolGradGrad", attrs, (struct mu_tensor[]){x, y, y}, 3, 0);
@@ -264,16 +271,16 @@ static void one_pool(const struct pool_case *p, enum mu_dtype t, bool distinct)
 	drop((struct mu_tensor[]){x, y, g, sizes, k, s}, 6);
 }
 
-static void pools__of_every_form__match_the_cpus(void **state)
+static void pools__of_every_form__match_the_cpu(void **state)
 {
 	for (unsigned i = 0; i < MU_COUNT(pools); i++)
 		for (unsigned k = 0; k < 8; k++)
-			one_pool(&pools[i], types[k / 2], k & 1);
+			compare_pool(&pools[i], types[k / 2], k & 1);
 }
 
-/* Counted in each image or in all, as either integer; and back, also from places that several share
- * and that are of another window. */
-static void one_of_places(const struct pool_case *p, enum mu_dtype t, unsigned form)
+/* MaxPoolWithArgmax and its gradient: indices within an image or the batch, as int32 or int64. The
+ * gradient also gets repeated indices and indices of other windows. */
+static void compare_argmax_pool(const struct pool_case *p, enum mu_dtype t, unsigned form)
 {
 	const enum mu_dtype number = form & 1 ? MU_INT32 : MU_INT64;
 	const struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
@@ -281,34 +288,34 @@ static void one_of_places(const struct pool_case *p, enum mu_dtype t, unsigned f
 				     {"include_batch_in_index", A_BOOL, form & 2, NULL},
 				     {"padding", A_TEXT, 0, p->padding},
 				     list4("ksize", 1, p->k, p->l, 1),
-				     list4("strides", 1, p->down, p->across, 1),
+				     list4("strides", 1, p->down, p->pool_out, 1),
 				     {0}};
 	struct mu_shape in = dims_of(4, (int64_t[]){p->batch, p->rows, p->columns, p->channels});
 	struct mu_shape out =
-	    dims_of(4, (int64_t[]){p->batch, across(p, p->rows, p->k, p->down),
-				   across(p, p->columns, p->l, p->across), p->channels});
+	    dims_of(4, (int64_t[]){p->batch, pool_out(p, p->rows, p->k, p->down),
+				   pool_out(p, p->columns, p->l, p->pool_out), p->channels});
 	struct mu_tensor x = filled(t, &in, -3, 6, form), g = filled(t, &out, -1, 2, 3);
 	struct mu_tensor at = filled(number, &out, 0, 6, 4);
 
-	for (int64_t i = 0; i < out.count && form & 2; i++) /* of the image that each is from */
+	for (int64_t i = 0; i < out.count && form & 2; i++) /* offset of the image in the batch */
 		put(&at, i,
 		    get(&at, i) + (double)(i / (out.count / p->batch) * (in.count / p->batch)));
 	compare("MaxPoolWithArgmax", attrs, &x, 1, 0);
 	compare("MaxPoolGradWithArgmax", attrs, (struct mu_tensor[]){x, g, at}, 3, 0);
 	compare("MaxPoolGradWithArgmax", attrs, (struct mu_tensor[]){x, x, at}, 3,
-		0); /* mostly no fit */
+		0); /* mostly mismatched shapes */
 	drop((struct mu_tensor[]){x, g, at}, 3);
 }
 
-static void pools__with_places__match_the_cpus(void **state)
+static void pools__with_argmax__match_the_cpu(void **state)
 {
 	for (unsigned i = 0; i < MU_COUNT(pools); i++)
 		for (unsigned k = 0; k < 8; k++)
-			one_of_places(&pools[i], k & 4 ? MU_DOUBLE : MU_FLOAT, k);
+			compare_argmax_pool(&pools[i], k & 4 ? MU_DOUBLE : MU_FLOAT, k);
 }
 
-/* Windows that lie in the padding alone. */
-static void pools__with_explicit_padding__match_the_cpus(void **state)
+/* Some windows cover only padding. */
+static void pools__with_explicit_padding__match_the_cpu(void **state)
 {
 	const struct attr attrs[] = {{"T", A_TYPE, MU_FLOAT, NULL},
 				     {"padding", A_TEXT, 0, "EXPLICIT"},
@@ -327,7 +334,7 @@ static void pools__with_explicit_padding__match_the_cpus(void **state)
 
 /* ---- batch norm ---- */
 
-static void one_norm(const int64_t *dims, unsigned form)
+static void compare_norm(const int64_t *dims, unsigned form)
 {
 	static const char *const ops[] = {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"};
 	static const char *const grads[] = {"FusedBatchNormGrad", "FusedBatchNormGradV2",
@@ -358,18 +365,18 @@ static void one_norm(const int64_t *dims, unsigned form)
 	drop((struct mu_tensor[]){x, g, scale, offset, mean, var, mean_all, var_all}, 8);
 }
 
-static void norms__in_training_and_after__match_the_cpus(void **state)
+static void norms__in_training_and_after__match_the_cpu(void **state)
 {
 	static const int64_t dims[][4] = {{2, 5, 4, 3}, {1, 1, 1, 2}, {1, 40, 40, 1},
 					  {4, 7, 3, 9}, {0, 4, 4, 3}, {2, 3, 3, 0}};
 
 	for (unsigned i = 0; i < MU_COUNT(dims); i++)
 		for (unsigned form = 0; form < 4; form++)
-			one_norm(dims[i], form);
+			compare_norm(dims[i], form);
 }
 
-/* Channels first; and what no kernel knows. */
-static void norms__of_other_formats__match_the_cpus(void **state)
+/* NCHW, and formats that no kernel supports. */
+static void norms__of_other_formats__match_the_cpu(void **state)
 {
 	static const char *const formats[] = {"NCHW", "NHWC", "NCHW_VECT_C"};
 	struct mu_shape s = dims_of(4, (int64_t[]){2, 3, 5, 4}), three = dims_of(3, s.dim);
@@ -414,21 +421,21 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(convolutions__of_every_form__match_the_cpus),
-	    T(convolutions__without_the_library__match_the_cpus),
-	    T(convolutions__with_even_padding__are_the_librarys),
-	    T(convolutions__that_the_library_cannot__match_the_cpus),
-	    T(convolutions__where_the_library_does_not_start__match_the_cpus),
+	    T(convolutions__of_every_form__match_the_cpu),
+	    T(convolutions__without_the_library__match_the_cpu),
+	    T(convolutions__with_symmetric_padding__use_the_library),
+	    T(convolutions__that_the_library_rejects__match_the_cpu),
+	    T(convolutions__where_the_library_does_not_start__match_the_cpu),
 	    cmocka_unit_test_setup_teardown(
-		convolutions__that_are_to_be_repeatable__take_no_uncertain_sums, setup_repeatable,
-		teardown),
-	    T(convolutions__that_need_not_be_repeatable__take_the_fastest),
+		convolutions__in_deterministic_mode__use_deterministic_algorithms,
+		setup_deterministic, teardown),
+	    T(convolutions__by_default__use_the_fastest_algorithm),
 	    T(convolutions__of_mismatched_shapes__are_invalid),
-	    T(pools__of_every_form__match_the_cpus),
-	    T(pools__with_places__match_the_cpus),
-	    T(pools__with_explicit_padding__match_the_cpus),
-	    T(norms__in_training_and_after__match_the_cpus),
-	    T(norms__of_other_formats__match_the_cpus),
+	    T(pools__of_every_form__match_the_cpu),
+	    T(pools__with_argmax__match_the_cpu),
+	    T(pools__with_explicit_padding__match_the_cpu),
+	    T(norms__in_training_and_after__match_the_cpu),
+	    T(norms__of_other_formats__match_the_cpu),
 	    T(batch_norms__of_mismatched_shapes__are_invalid),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks, running sums, choices and normalisations of the GPU beside the CPU's. */
+/* Top-k, cumulative sums, selections and normalisations on the GPU compared with the CPU kernels.
+ */
 #include <math.h>
 #include <stdio.h>
 
@@ -13,17 +14,18 @@ static void drop(struct mu_tensor *t, unsigned n)
 		mu_tensor_unref(&t[n]);
 }
 
-/* Few different numbers, so that many are alike; and, where asked for, some that are none. */
-static struct mu_tensor alike(enum mu_dtype t, const struct mu_shape *s, bool none, unsigned seed)
+/* Few different numbers, so that many are equal; with_nan: some are NaN. */
+static struct mu_tensor repeated_numbers(enum mu_dtype t, const struct mu_shape *s, bool with_nan,
+					 unsigned seed)
 {
 	struct mu_tensor x = filled(t, s, -4, 9, seed);
 
 	for (int64_t i = 0; i < s->count; i++)
-		put(&x, i, none && i % 7 == 3 ? (double)NAN : floor(get(&x, i)));
+		put(&x, i, with_nan && i % 7 == 3 ? (double)NAN : floor(get(&x, i)));
 	return x;
 }
 
-static void top_k__of_every_type__matches_the_cpus(void **state)
+static void top_k__of_every_type__matches_the_cpu(void **state)
 {
 	static const int64_t dims[][2] = {{3, 10}, {1, 1}, {70, 3}, {2, 500}, {0, 4}, {4, 0}};
 	static const int64_t ks[] = {0, 1, 3, 10, 11, -1};
@@ -35,17 +37,18 @@ static void top_k__of_every_type__matches_the_cpus(void **state)
 						     {"k", A_INT, (long)k, NULL},
 						     {0}};
 			struct mu_shape s = dims_of(2, dims[i / MU_COUNT(ks)]);
-			struct mu_tensor in[] = {alike(numbers[t], &s, numbers[t] != MU_INT64, i),
-						 ints(MU_INT32, -1, &k)};
+			struct mu_tensor in[] = {
+			    repeated_numbers(numbers[t], &s, numbers[t] != MU_INT64, i),
+			    ints(MU_INT32, -1, &k)};
 			compare("TopKV2", attrs, in, 2, 0);
 			compare("TopK", attrs, in, 1, 0);
 			drop(in, 2);
 		}
 }
 
-/* Many of a row, all of it, and few of a long one, in pieces; with what is not a number, both
- * zeros, infinities and many equals. */
-static void many_of_the_top__of_every_type__match_the_cpus(void **state)
+/* Many elements of a row, all of them, and few of a long row that is split; with NaN, both zeros,
+ * infinities and many equal numbers. */
+static void top_k__with_large_k__matches_the_cpu(void **state)
 {
 	static const int64_t sizes[][3] = {{2, 500, 9}, {3, 100, 100}, {1, 300, 299},
 					   {1, 70, 64}, {5, 40, 33},   {1, 17000, 20}};
@@ -55,7 +58,7 @@ static void many_of_the_top__of_every_type__match_the_cpus(void **state)
 			const bool real = numbers[t] != MU_INT64;
 			const struct attr attrs[] = {{"T", A_TYPE, (long)numbers[t], NULL}, {0}};
 			struct mu_shape s = dims_of(2, sizes[i]);
-			struct mu_tensor in[] = {alike(numbers[t], &s, real, i),
+			struct mu_tensor in[] = {repeated_numbers(numbers[t], &s, real, i),
 						 ints(MU_INT32, -1, &sizes[i][2])};
 			put(&in[0], 5, real ? (double)-INFINITY : -0x1p62);
 			put(&in[0], 9, real ? (double)INFINITY : 0x1p62);
@@ -66,7 +69,7 @@ static void many_of_the_top__of_every_type__match_the_cpus(void **state)
 		}
 }
 
-static void in_top_k__with_targets_of_both_widths__matches_the_cpus(void **state)
+static void in_top_k__with_targets_of_both_widths__matches_the_cpu(void **state)
 {
 	static const int64_t dims[][2] = {{30, 10}, {1, 1}, {9, 100}, {0, 4}, {4, 0}};
 	static const int64_t ks[] = {0, 1, 4, 1000, -2};
@@ -80,7 +83,7 @@ static void in_top_k__with_targets_of_both_widths__matches_the_cpus(void **state
 			struct mu_shape s = dims_of(2, dims[i / MU_COUNT(ks)]);
 			struct mu_shape rows = mu_shape_vec(s.dim[0]), other = mu_shape_vec(7);
 			double most = (double)s.dim[1];
-			struct mu_tensor in[] = {alike(MU_FLOAT, &s, i & 1, i),
+			struct mu_tensor in[] = {repeated_numbers(MU_FLOAT, &s, i & 1, i),
 						 filled(t, &rows, -1, most + 2, i), ints(t, -1, &k),
 						 filled(t, &other, 0, 1, 1)};
 			compare("InTopKV2", attrs, in, 3, 0);
@@ -90,11 +93,11 @@ static void in_top_k__with_targets_of_both_widths__matches_the_cpus(void **state
 		}
 }
 
-static void scans__along_every_axis_and_way__match_the_cpus(void **state)
+static void scans__along_every_axis_in_both_directions__match_the_cpu(void **state)
 {
 	static const char *const ops[] = {"Cumsum", "Cumprod"};
 	struct mu_shape s = dims_of(3, (int64_t[]){4, 7, 3}),
-			none = dims_of(3, (int64_t[]){4, 0, 3});
+			empty = dims_of(3, (int64_t[]){4, 0, 3});
 
 	for (unsigned t = 0; t < MU_COUNT(numbers); t++)
 		for (int64_t axis = -3; axis < 4; axis++)
@@ -107,7 +110,7 @@ static void scans__along_every_axis_and_way__match_the_cpus(void **state)
 				    {0}};
 				struct mu_tensor in[] = {filled(numbers[t], &s, -2, 4, form),
 							 ints(MU_INT32, -1, &axis),
-							 filled(numbers[t], &none, 0, 1, 1)};
+							 filled(numbers[t], &empty, 0, 1, 1)};
 				compare(ops[form / 4], attrs, in, 2, 0);
 				compare(ops[form / 4], attrs, (struct mu_tensor[]){in[2], in[1]}, 2,
 					0);
@@ -115,8 +118,8 @@ static void scans__along_every_axis_and_way__match_the_cpus(void **state)
 			}
 }
 
-/* A block for each line, for each piece of a line, and pieces of which the last is not whole. */
-static void long_scans__of_every_way__match_the_cpus_each_time(void **state)
+/* One block for a line, several blocks for a line, and lines with a partial last block. */
+static void long_scans__repeated__match_the_cpu_each_time(void **state)
 {
 	static const int64_t dims[][3] = {{1, 300, 1}, {2, 1025, 3}, {1, 4100, 1}};
 	static const enum mu_dtype types[] = {MU_FLOAT, MU_BFLOAT16, MU_INT64};
@@ -148,15 +151,15 @@ static void long_scans__of_every_way__match_the_cpus_each_time(void **state)
 			}
 }
 
-static void near_ones__of_both_types__match_the_cpus(void **state)
+static void approximate_equal__of_both_types__matches_the_cpu(void **state)
 {
 	struct mu_shape s = dims_of(2, (int64_t[]){9, 40}), other = mu_shape_vec(3);
 
 	for (unsigned t = 0; t < 2; t++)
-		for (unsigned given = 0; given < 2; given++) {
+		for (unsigned has_attr = 0; has_attr < 2; has_attr++) {
 			const struct attr attrs[] = {
 			    {"T", A_TYPE, (long)numbers[t], NULL},
-			    {given ? "tolerance" : NULL, A_FLOAT, 2000, NULL},
+			    {has_attr ? "tolerance" : NULL, A_FLOAT, 2000, NULL},
 			    {0}};
 			struct mu_tensor in[] = {filled(numbers[t], &s, -3, 6, t),
 						 filled(numbers[t], &s, -3, 6, t + 7),
@@ -169,7 +172,7 @@ static void near_ones__of_both_types__match_the_cpus(void **state)
 		}
 }
 
-static void local_norms__of_every_radius__match_the_cpus(void **state)
+static void local_response_norms__of_every_radius__match_the_cpu(void **state)
 {
 	static const int64_t dims[][4] = {{2, 3, 4, 9}, {1, 1, 1, 1}, {2, 3, 3, 0}, {0, 3, 3, 2}};
 	static const long radii[] = {0, 1, 5, 100, -1};
@@ -191,17 +194,17 @@ static void local_norms__of_every_radius__match_the_cpus(void **state)
 	}
 }
 
-static void leaky_relus__of_both_types__match_the_cpus(void **state)
+static void leaky_relus__of_both_types__match_the_cpu(void **state)
 {
 	struct mu_shape s = dims_of(2, (int64_t[]){9, 40}), other = mu_shape_vec(3);
 
 	for (unsigned t = 0; t < 2; t++)
-		for (unsigned given = 0; given < 2; given++) {
+		for (unsigned has_attr = 0; has_attr < 2; has_attr++) {
 			const struct attr attrs[] = {{"T", A_TYPE, (long)numbers[t], NULL},
-						     {given ? "alpha" : NULL, A_FLOAT, 50, NULL},
+						     {has_attr ? "alpha" : NULL, A_FLOAT, 50, NULL},
 						     {0}};
-			struct mu_tensor in[] = {alike(numbers[t], &s, true, t),
-						 alike(numbers[t], &s, true, t + 7),
+			struct mu_tensor in[] = {repeated_numbers(numbers[t], &s, true, t),
+						 repeated_numbers(numbers[t], &s, true, t + 7),
 						 filled(numbers[t], &other, 0, 1, 1)};
 			compare("LeakyRelu", attrs, in, 1, 0);
 			compare("LeakyReluGrad", attrs, in, 2, 0);
@@ -210,7 +213,7 @@ static void leaky_relus__of_both_types__match_the_cpus(void **state)
 		}
 }
 
-static void choices__that_broadcast__match_the_cpus(void **state)
+static void selections__that_broadcast__match_the_cpu(void **state)
 {
 	static const struct {
 		int rank;
@@ -237,7 +240,7 @@ static void choices__that_broadcast__match_the_cpus(void **state)
 		}
 }
 
-static void clips__between_numbers_and_tensors__match_the_cpus(void **state)
+static void clips__between_numbers_and_tensors__match_the_cpu(void **state)
 {
 	struct mu_shape s = dims_of(2, (int64_t[]){5, 7}), one = mu_shape_scalar();
 	struct mu_shape other = mu_shape_vec(3);
@@ -251,13 +254,13 @@ static void clips__between_numbers_and_tensors__match_the_cpus(void **state)
 			    filled(numbers[t], form & 2 ? &s : &one, 2, 4, form),
 			    filled(numbers[t], &other, 0, 1, 1)};
 			compare("ClipByValue", attrs, in, 3, 0);
-			compare("ClipByValue", attrs, in + 1, 3, 0); /* mostly no fit */
+			compare("ClipByValue", attrs, in + 1, 3, 0); /* mostly mismatched shapes */
 			drop(in, 4);
 		}
 }
 
-/* Larger, smaller, by each way of counting pixels; and what does not fit. */
-static void resizes__of_every_way__match_the_cpus(void **state)
+/* Larger and smaller sizes, with each mode of pixel coordinates; and mismatched shapes. */
+static void resizes__in_every_mode__match_the_cpu(void **state)
 {
 	static const char *const ops[] = {"ResizeBilinear", "ResizeNearestNeighbor",
 					  "ResizeBicubic", "ResizeArea"};
@@ -298,17 +301,17 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(top_k__of_every_type__matches_the_cpus),
-	    T(many_of_the_top__of_every_type__match_the_cpus),
-	    T(in_top_k__with_targets_of_both_widths__matches_the_cpus),
-	    T(scans__along_every_axis_and_way__match_the_cpus),
-	    T(long_scans__of_every_way__match_the_cpus_each_time),
-	    T(near_ones__of_both_types__match_the_cpus),
-	    T(local_norms__of_every_radius__match_the_cpus),
-	    T(leaky_relus__of_both_types__match_the_cpus),
-	    T(choices__that_broadcast__match_the_cpus),
-	    T(resizes__of_every_way__match_the_cpus),
-	    T(clips__between_numbers_and_tensors__match_the_cpus),
+	    T(top_k__of_every_type__matches_the_cpu),
+	    T(top_k__with_large_k__matches_the_cpu),
+	    T(in_top_k__with_targets_of_both_widths__matches_the_cpu),
+	    T(scans__along_every_axis_in_both_directions__match_the_cpu),
+	    T(long_scans__repeated__match_the_cpu_each_time),
+	    T(approximate_equal__of_both_types__matches_the_cpu),
+	    T(local_response_norms__of_every_radius__match_the_cpu),
+	    T(leaky_relus__of_both_types__match_the_cpu),
+	    T(selections__that_broadcast__match_the_cpu),
+	    T(resizes__in_every_mode__match_the_cpu),
+	    T(clips__between_numbers_and_tensors__match_the_cpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of the libraries without a graph. */
+/* Calls of cuBLAS and cuDNN without a graph. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -9,43 +9,43 @@
 
 enum { SIDE = 64 };
 
-/* ---- numbers on the device and back ---- */
+/* ---- copies to the device and back ---- */
 
 static struct mu_tensor ones(int64_t n)
 {
 	struct mu_shape s = mu_shape_vec(n);
 	MU_AUTO_TENSOR t = filled(MU_FLOAT, &s, 1, 0, 1);
-	struct mu_tensor there;
+	struct mu_tensor on_device;
 
-	assert_int_equal(gpu_copy_to_device(g, &t, "test", &there, &err), 0);
-	return there;
+	assert_int_equal(gpu_copy_to_device(g, &t, "test", &on_device, &err), 0);
+	return on_device;
 }
 
 struct waiter {
 	pthread_mutex_t lock;
-	pthread_cond_t came;
+	pthread_cond_t on_done;
 	bool done;
 };
 
-static void came(void *arg, const struct mu_err *e)
+static void on_done(void *arg, const struct mu_err *e)
 {
 	struct waiter *w = arg;
 
 	pthread_mutex_lock(&w->lock);
 	w->done = true;
-	pthread_cond_signal(&w->came);
+	pthread_cond_signal(&w->on_done);
 	pthread_mutex_unlock(&w->lock);
 }
 
 static void expect_all(const struct mu_tensor *t, int64_t n, double want)
 {
-	struct waiter w = {.lock = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER};
+	struct waiter w = {.lock = PTHREAD_MUTEX_INITIALIZER, .on_done = PTHREAD_COND_INITIALIZER};
 	MU_AUTO_TENSOR out = {0};
 
-	assert_int_equal(gpu_copy_to_host(g, t, &out, came, &w, &err), 0);
+	assert_int_equal(gpu_copy_to_host(g, t, &out, on_done, &w, &err), 0);
 	pthread_mutex_lock(&w.lock);
 	while (!w.done)
-		pthread_cond_wait(&w.came, &w.lock);
+		pthread_cond_wait(&w.on_done, &w.lock);
 	pthread_mutex_unlock(&w.lock);
 	for (int64_t i = 0; i < n; i++)
 		assert_float_equal(get(&out, i), want, 0);
@@ -80,7 +80,7 @@ static void products__of_several_shapes__have_the_right_results(void **state)
 
 /* ---- convolutions ---- */
 
-/* [1, 8, 8, 4] of 1 × 1 taps: four times what it was, three times over. */
+/* Three 1 × 1 convolutions of a [1, 8, 8, 4] tensor; each multiplies the values by 4. */
 static void convolve(const struct mu_tensor *x, const struct mu_tensor *filter)
 {
 	const struct gpu_convolution_axis axis = {8, 1, 1, 1, 8, 0};
@@ -105,7 +105,7 @@ static void convolve(const struct mu_tensor *x, const struct mu_tensor *filter)
 	}
 }
 
-static void convolutions__after_one_another__have_the_right_results(void **state)
+static void convolutions__in_sequence__have_the_right_results(void **state)
 {
 	struct mu_tensor x[4] = {ones(256), ones(256), ones(256), ones(256)}, filter = ones(16);
 
@@ -118,10 +118,10 @@ static void convolutions__after_one_another__have_the_right_results(void **state
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+#define T(f) cmocka_unit_test_setup_teardown(f, open_one_gpu, close_one_gpu)
 	const struct CMUnitTest tests[] = {
 	    T(products__of_several_shapes__have_the_right_results),
-	    T(convolutions__after_one_another__have_the_right_results),
+	    T(convolutions__in_sequence__have_the_right_results),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

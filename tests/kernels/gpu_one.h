@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of what lies below the kernels: one GPU, of the stand-in or a real one, made anew for
- * each test.  Nothing of the driver's or a library's may be left in the end. */
+/* For tests of the layers below the kernels: one GPU, fake or real, opened for each test.  The
+ * teardown fails if driver or library objects leak. */
 #ifndef MU_TESTS_KERNELS_GPU_ONE_H
 #define MU_TESTS_KERNELS_GPU_ONE_H
 
@@ -11,7 +11,7 @@
 static struct device_set *set;
 static struct gpu *g;
 
-static int begin(void **state)
+static int open_one_gpu(void **state)
 {
 	const struct cuda_plugin *plugin = gpu_plugin_to_test();
 
@@ -22,7 +22,7 @@ static int begin(void **state)
 	return 0;
 }
 
-static int end(void **state)
+static int close_one_gpu(void **state)
 {
 	struct fake_cuda_counts c;
 

@@ -2,7 +2,7 @@
 /* The plug-in with a device image, which otherwise only a machine with nvcc builds: this file
  * replaces the kernels. It also tests the parts of cuDNN that need no GPU, with the real library if
  * it is installed. */
-#define muster_cuda_plugin plugin_under_test /* the stand-in has this name, too */
+#define muster_cuda_plugin plugin_under_test /* the fake plug-in has this name, too */
 #define CUDA_IMAGE         "tests/kernels/gpu_plugin_test.c"
 #include "task/device/gpu_convolution.c"
 #include "task/kernels/engine/cuda/plugin.c"
@@ -12,7 +12,7 @@
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/test.h"
 
-static void the_image__is_in_the_plugin__whole_and_aligned(void **state)
+static void image__in_the_plugin__is_complete_and_aligned(void **state)
 {
 	static const char head[] = "/* SPDX", tail[] = "the last words */\n";
 	size_t length = strlen(kernels_image);
@@ -23,7 +23,7 @@ static void the_image__is_in_the_plugin__whole_and_aligned(void **state)
 	assert_string_equal(kernels_image + length + 1 - sizeof tail, tail);
 }
 
-static void a_driver_that_works__with_an_image__starts(void **state)
+static void driver__that_works__starts_with_the_image(void **state)
 {
 	char why[200] = "";
 
@@ -32,7 +32,7 @@ static void a_driver_that_works__with_an_image__starts(void **state)
 	assert_string_equal(why, "");
 }
 
-static void driver__that_does_not_work__fails_with_a_reason_in_words(void **state)
+static void driver__that_does_not_work__fails_with_a_readable_reason(void **state)
 {
 	char why[200] = "";
 
@@ -50,8 +50,8 @@ static void driver__that_does_not_work__fails_with_a_reason_in_words(void **stat
 	assert_non_null(strstr(why, "no CUDA-capable device"));
 }
 
-/* The shape of one convolution, as the library says that it understands it. */
-static void one_description(const struct dnn_api *api, enum mu_dtype type, int64_t groups)
+/* Checks the output shape of one convolution, as cuDNN computes it from our descriptors. */
+static void check_descriptors(const struct dnn_api *api, enum mu_dtype type, int64_t groups)
 {
 	static int (*output_of)(const void *conv, const void *x, const void *w, int *n, int *c,
 				int *h, int *q);
@@ -93,17 +93,17 @@ static void convolution_descriptors__of_the_real_library__agree_with_ours(void *
 		skip();
 	}
 	for (unsigned i = 0; i < sizeof types / sizeof *types; i++) {
-		one_description(api, types[i], 1);
-		one_description(api, types[i], 2);
+		check_descriptors(api, types[i], 1);
+		check_descriptors(api, types[i], 2);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_image__is_in_the_plugin__whole_and_aligned),
-	    cmocka_unit_test(a_driver_that_works__with_an_image__starts),
-	    cmocka_unit_test(driver__that_does_not_work__fails_with_a_reason_in_words),
+	    cmocka_unit_test(image__in_the_plugin__is_complete_and_aligned),
+	    cmocka_unit_test(driver__that_works__starts_with_the_image),
+	    cmocka_unit_test(driver__that_does_not_work__fails_with_a_readable_reason),
 	    cmocka_unit_test(convolution_descriptors__of_the_real_library__agree_with_ours),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPU draws the CPU's numbers. */
+/* Random ops on the GPU generate the same numbers as on the CPU. */
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/cuda/device_macros.h"
 #include "task/kernels/random/philox.h"
@@ -9,11 +9,11 @@
 #define VECTOR(n) ((struct mu_shape){.rank = 1, .dim = {n}, .count = n})
 static const int64_t sizes[] = {0, 1, 3, 4, 5, 1000, 70001};
 
-static void seeded_numbers__are_the_cpus(void **state)
+static void seeded_numbers__match_the_cpu(void **state)
 {
 	static const struct {
 		const char *op;
-		double slack; /* uniform: to the bit */
+		double slack; /* 0 for uniform: bit-identical */
 	} ops[] = {{"RandomUniform", 0}, {"RandomStandardNormal", 10}, {"TruncatedNormal", 10}};
 
 	for (unsigned o = 0; o < MU_COUNT(ops); o++)
@@ -31,7 +31,7 @@ static void seeded_numbers__are_the_cpus(void **state)
 			}
 }
 
-static void stateless_numbers__are_the_cpus(void **state)
+static void stateless_numbers__match_the_cpu(void **state)
 {
 	static const char *const ops[] = {"StatelessRandomUniform", "StatelessRandomNormal",
 					  "StatelessTruncatedNormal"};
@@ -52,7 +52,7 @@ static void stateless_numbers__are_the_cpus(void **state)
 }
 
 /* Stateless ops by key and counter, which stay in host memory under any name. */
-static void numbers_from_a_key__are_the_cpus(void **state)
+static void numbers_from_a_key__match_the_cpu(void **state)
 {
 	static const char *const ops[] = {"StatelessRandomUniformV2", "StatelessRandomNormalV2",
 					  "StatelessTruncatedNormalV2"};
@@ -79,7 +79,7 @@ static void numbers_from_a_key__are_the_cpus(void **state)
 }
 
 /* Integers of a range and of the full range, by seeds and by a key. */
-static void whole_numbers__are_the_cpus(void **state)
+static void random_integers__match_the_cpu(void **state)
 {
 	static const struct {
 		const char *op;
@@ -127,8 +127,8 @@ static void whole_numbers__are_the_cpus(void **state)
 		}
 }
 
-/* As the generator of a long run has it. */
-static void a_counter__carries_into_its_upper_half(void **state)
+/* The counter of a generator after a long run. */
+static void counter__on_overflow__carries_into_its_upper_half(void **state)
 {
 	struct philox p = {{0xfffffffe, 0xffffffff, 0xffffffff, 7}, {1, 2}};
 	float got[16];
@@ -149,9 +149,11 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(seeded_numbers__are_the_cpus),           T(stateless_numbers__are_the_cpus),
-	    T(numbers_from_a_key__are_the_cpus),       T(whole_numbers__are_the_cpus),
-	    T(a_counter__carries_into_its_upper_half),
+	    T(seeded_numbers__match_the_cpu),
+	    T(stateless_numbers__match_the_cpu),
+	    T(numbers_from_a_key__match_the_cpu),
+	    T(random_integers__match_the_cpu),
+	    T(counter__on_overflow__carries_into_its_upper_half),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions, products, softmaxes and biases of the GPU beside the CPU's. */
+/* Reductions, products, softmaxes and biases on the GPU compared with the CPU kernels. */
 #include <stdlib.h>
 
 #include "tests/fake/cuda/fake_cuda.h"
@@ -9,7 +9,7 @@ static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE};
 
 /* ---- reductions ---- */
 
-static void reductions__over_every_set_of_axes__match_the_cpus(void **state)
+static void reductions__over_every_set_of_axes__match_the_cpu(void **state)
 {
 	static const char *const ops[] = {"Sum", "Mean", "Prod", "Max", "Min", "EuclideanNorm"};
 	static const int64_t dims[][4] = {{5, 7, 3, 2}, {1, 600, 1, 3}, {2, 3, 0, 4}};
@@ -34,7 +34,7 @@ static void reductions__over_every_set_of_axes__match_the_cpus(void **state)
 			}
 }
 
-static void a_long_reduction__in_two_passes__matches_the_cpus(void **state)
+static void long_reduction__in_two_passes__matches_the_cpu(void **state)
 {
 	const struct attr attrs[] = {
 	    {"T", A_TYPE, MU_DOUBLE, NULL}, {"Tidx", A_TYPE, MU_INT32, NULL}, {0}};
@@ -50,7 +50,7 @@ static void a_long_reduction__in_two_passes__matches_the_cpus(void **state)
 	mu_tensor_unref(&in[1]);
 }
 
-static void all_and_any__match_the_cpus(void **state)
+static void all_and_any__match_the_cpu(void **state)
 {
 	static const int64_t dims[2] = {6, 300}, one = 1;
 	const struct attr attrs[] = {{"Tidx", A_TYPE, MU_INT32, NULL}, {0}};
@@ -66,7 +66,7 @@ static void all_and_any__match_the_cpus(void **state)
 	}
 }
 
-static void arg_max_and_min__along_every_axis__match_the_cpus(void **state)
+static void arg_max_and_min__along_every_axis__match_the_cpu(void **state)
 {
 	static const int64_t dims[3] = {4, 7, 3};
 	struct mu_shape s = dims_of(3, dims);
@@ -92,7 +92,7 @@ static void arg_max_and_min__along_every_axis__match_the_cpus(void **state)
 static const int64_t sizes[][3] = {{1, 1, 1}, {3, 5, 2}, {64, 64, 16}, {65, 63, 17},
 				   {0, 3, 4}, {3, 0, 4}, {3, 4, 0},    {130, 70, 33}};
 
-static unsigned long products(void)
+static unsigned long count_products(void)
 {
 	struct fake_cuda_counts c;
 
@@ -100,9 +100,9 @@ static unsigned long products(void)
 	return c.products;
 }
 
-/* form: 1 and 2 say which operand lies the other way round. */
-static void one_product(enum mu_dtype t, const int64_t *size, unsigned form, const char *fused,
-			const struct mu_shape *bias)
+/* form: bit 0 is transpose_a, bit 1 is transpose_b. */
+static void compare_product(enum mu_dtype t, const int64_t *size, unsigned form, const char *fused,
+			    const struct mu_shape *bias)
 {
 	struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
 			       {"transpose_a", A_BOOL, form & 1, NULL},
@@ -125,18 +125,18 @@ static void one_product(enum mu_dtype t, const int64_t *size, unsigned form, con
 		mu_tensor_unref(&in[2]);
 }
 
-/* All element types, sizes and forms of indices. */
-static void all_products(void)
+/* All element types, sizes and transpositions. */
+static void compare_all_products(void)
 {
 	static const enum mu_dtype floats[] = {MU_FLOAT, MU_DOUBLE, MU_HALF, MU_BFLOAT16};
 
 	for (unsigned i = 0; i < MU_COUNT(sizes); i++)
 		for (unsigned form = 0; form < 16; form++)
-			one_product(floats[form / 4], sizes[i], form % 4, NULL, NULL);
+			compare_product(floats[form / 4], sizes[i], form % 4, NULL, NULL);
 }
 
-/* Biases of columns, of rows and of all; each activation. */
-static void all_fused(void)
+/* Biases of columns and rows; each activation. */
+static void compare_all_fused(void)
 {
 	static const char *const ops[] = {"BiasAdd", "BiasAdd,Relu", "BiasAdd,Sigmoid",
 					  "BiasAdd,Tanh", "Add,Relu"};
@@ -145,32 +145,33 @@ static void all_fused(void)
 		for (unsigned o = 0; o < MU_COUNT(ops); o++) {
 			struct mu_shape vector = mu_shape_vec(sizes[i][1]);
 			struct mu_shape rows = dims_of(2, (int64_t[]){sizes[i][0], 1});
-			one_product(MU_FLOAT, sizes[i], o % 4, ops[o], o == 4 ? &rows : &vector);
-			one_product(MU_DOUBLE, sizes[i], o % 4, ops[o], &vector);
+			compare_product(MU_FLOAT, sizes[i], o % 4, ops[o],
+					o == 4 ? &rows : &vector);
+			compare_product(MU_DOUBLE, sizes[i], o % 4, ops[o], &vector);
 		}
 }
 
-static void products__by_the_library__match_the_cpus(void **state)
+static void products__by_the_library__match_the_cpu(void **state)
 {
-	unsigned long before = products();
+	unsigned long before = count_products();
 
-	all_products();
+	compare_all_products();
 	if (!getenv("MUSTER_GPU_TEST"))
-		assert_int_equal(products() - before, 5 * 16); /* all but the empty ones */
-	before = products();
-	all_fused();
+		assert_int_equal(count_products() - before, 5 * 16); /* all except empty products */
+	before = count_products();
+	compare_all_fused();
 	if (!getenv("MUSTER_GPU_TEST"))
-		assert_int_equal(products() - before, 5 * 5 * 2);
+		assert_int_equal(count_products() - before, 5 * 5 * 2);
 }
 
-static void products__by_our_own_kernel__match_the_cpus(void **state)
+static void products__by_our_own_kernel__match_the_cpu(void **state)
 {
-	unsigned long before = products();
+	unsigned long before = count_products();
 
 	fake_cuda.no_products = true;
-	all_products();
-	all_fused();
-	assert_int_equal(products(), before);
+	compare_all_products();
+	compare_all_fused();
+	assert_int_equal(count_products(), before);
 }
 
 /* The product is computed even if the library refuses every call. */
@@ -183,7 +184,7 @@ static void products__when_the_library_fails__use_our_own_kernel(void **state)
 		fake_cuda.fail_at = at;
 		fake_cuda.fail_result = 13;
 		fake_cuda.fail_call = "multiply";
-		one_product(MU_FLOAT, size, at % 4, "BiasAdd,Relu", &bias);
+		compare_product(MU_FLOAT, size, at % 4, "BiasAdd,Relu", &bias);
 	}
 	fake_cuda.fail_call = NULL;
 }
@@ -205,7 +206,7 @@ static void products__of_mismatched_shapes__are_invalid(void **state)
 		mu_tensor_unref(&in[i]);
 }
 
-static void biases__of_both_layouts__match_the_cpus(void **state)
+static void biases__of_both_layouts__match_the_cpu(void **state)
 {
 	static const int64_t dims[4] = {2, 3, 4, 5};
 	struct mu_shape s = dims_of(4, dims);
@@ -224,7 +225,7 @@ static void biases__of_both_layouts__match_the_cpus(void **state)
 	}
 }
 
-static void softmaxes__of_every_width__match_the_cpus(void **state)
+static void softmaxes__of_every_width__match_the_cpu(void **state)
 {
 	static const int64_t dims[][2] = {{3, 10}, {2, 1}, {1, 500}, {70, 3}, {0, 4}, {4, 0}};
 
@@ -253,16 +254,16 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(reductions__over_every_set_of_axes__match_the_cpus),
-	    T(a_long_reduction__in_two_passes__matches_the_cpus),
-	    T(all_and_any__match_the_cpus),
-	    T(arg_max_and_min__along_every_axis__match_the_cpus),
-	    T(products__by_the_library__match_the_cpus),
-	    T(products__by_our_own_kernel__match_the_cpus),
+	    T(reductions__over_every_set_of_axes__match_the_cpu),
+	    T(long_reduction__in_two_passes__matches_the_cpu),
+	    T(all_and_any__match_the_cpu),
+	    T(arg_max_and_min__along_every_axis__match_the_cpu),
+	    T(products__by_the_library__match_the_cpu),
+	    T(products__by_our_own_kernel__match_the_cpu),
 	    T(products__when_the_library_fails__use_our_own_kernel),
 	    T(products__of_mismatched_shapes__are_invalid),
-	    T(biases__of_both_layouts__match_the_cpus),
-	    T(softmaxes__of_every_width__match_the_cpus),
+	    T(biases__of_both_layouts__match_the_cpu),
+	    T(softmaxes__of_every_width__match_the_cpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Updates of rows and slices, sums by segment, optimizers and products of batches of the GPU beside
- * the CPU's. */
+/* Scatter updates, strided-slice assignments, segment sums, optimizers and batched products on the
+ * GPU compared with the CPU kernels. */
 #include <stdio.h>
 
 #include "tests/kernels/gpu_compare.h"
 
 static const enum mu_dtype floats[] = {MU_FLOAT, MU_DOUBLE};
 
-/* Numbers of [0, limit), some of them again and again. */
-static struct mu_tensor drawn_rows(enum mu_dtype t, int64_t n, int64_t limit, unsigned seed)
+/* Random numbers in [0, limit); some occur several times. */
+static struct mu_tensor random_rows(enum mu_dtype t, int64_t n, int64_t limit, unsigned seed)
 {
 	struct mu_shape s = mu_shape_vec(n);
 
@@ -21,9 +21,9 @@ static void drop(struct mu_tensor *t, unsigned n)
 		mu_tensor_unref(&t[n]);
 }
 
-/* ---- rows of variables ---- */
+/* ---- Scatter ops and slice assignments ---- */
 
-static void rows_of_variables__by_every_op__match_the_cpus(void **state)
+static void scatter_updates__by_every_op__match_the_cpu(void **state)
 {
 	static const char *const ops[] = {"Update", "Add", "Sub", "Mul", "Div", "Max", "Min"};
 	static const int64_t counts[] = {0, 1, 2, 5, 37, 64};
@@ -44,7 +44,7 @@ static void rows_of_variables__by_every_op__match_the_cpus(void **state)
 			struct mu_shape updates = dims_of(3, (int64_t[]){n, 2, 3});
 			struct mu_shape one = mu_shape_scalar();
 			struct mu_tensor value = filled(t, &table, 1, 3, o);
-			struct mu_tensor in[2] = {drawn_rows(number, n, 9, k),
+			struct mu_tensor in[2] = {random_rows(number, n, 9, k),
 						  filled(t, k % 5 ? &updates : &one, 1, 3, k)};
 			compare_update(op, a, &value, 1, in, 2, 0);
 			drop(&value, 1);
@@ -52,9 +52,9 @@ static void rows_of_variables__by_every_op__match_the_cpus(void **state)
 		}
 }
 
-/* A value of the slice's shape, one for all of it, and one that does not fit, which only an empty
- * slice takes. */
-static void slices_of_variables__match_the_cpus(void **state)
+/* A value of the slice's shape, a scalar, and a value of a mismatched shape, which only an empty
+ * slice accepts. */
+static void strided_slice_assign__of_every_form__matches_the_cpu(void **state)
 {
 	static const int64_t begins[][2] = {{1, 0}, {8, 5}, {0, 0}, {4, 2}};
 	static const int64_t ends[][2] = {{8, 6}, {0, 0}, {9, 6}, {4, 5}};
@@ -92,7 +92,7 @@ static void scatter_updates__of_mismatched_shapes__are_invalid(void **state)
 	struct mu_shape scalar = mu_shape_scalar();
 	struct mu_tensor value[2] = {filled(MU_FLOAT, &table, 0, 1, 1),
 				     filled(MU_FLOAT, &scalar, 0, 1, 1)};
-	struct mu_tensor in[2] = {drawn_rows(MU_INT32, 2, 4, 1), filled(MU_FLOAT, &wide, 0, 1, 2)};
+	struct mu_tensor in[2] = {random_rows(MU_INT32, 2, 4, 1), filled(MU_FLOAT, &wide, 0, 1, 2)};
 
 	for (unsigned i = 0; i < 2; i++)
 		compare_update("ResourceScatterAdd", attrs, &value[i], 1, in, 2, 0);
@@ -100,8 +100,8 @@ static void scatter_updates__of_mismatched_shapes__are_invalid(void **state)
 	drop(in, 2);
 }
 
-/* The CPU refuses them. */
-static void rows_out_of_range__change_nothing(void **state)
+/* The CPU kernels return an error for them. */
+static void scatter_updates__out_of_range__change_nothing(void **state)
 {
 	const struct attr attrs[] = {{"T", A_TYPE, MU_FLOAT, NULL},
 				     {"dtype", A_TYPE, MU_FLOAT, NULL},
@@ -137,7 +137,7 @@ enum { GRAD = 'g', INDICES = 'i', STEPS = 'n' };
 static const struct optimizer_case {
 	const char *name;
 	unsigned slots;
-	const char *in; /* after the slots: g, i, n (so many steps), or a digit: tenths */
+	const char *in; /* inputs after the slots: g, i, n (global step), '-', or a digit: tenths */
 	const char *flag;
 } optimizers[] = {
     {"ApplyGradientDescent", 0, "1g", NULL},
@@ -172,8 +172,8 @@ static const struct optimizer_case {
     {"SparseApplyAdagradDA", 2, "gi112n", NULL},
 };
 
-static void one_optimizer(const struct optimizer_case *o, bool resource, enum mu_dtype t,
-			  enum mu_dtype number, bool flag)
+static void compare_optimizer(const struct optimizer_case *o, bool resource, enum mu_dtype t,
+			      enum mu_dtype number, bool flag)
 {
 	const struct attr attrs[] = {
 	    {"T", A_TYPE, (long)t, NULL},
@@ -182,18 +182,19 @@ static void one_optimizer(const struct optimizer_case *o, bool resource, enum mu
 	    {0}};
 	bool sparse = strchr(o->in, INDICES) != NULL;
 	struct mu_shape table = dims_of(2, (int64_t[]){7, 5});
-	struct mu_shape some = dims_of(2, (int64_t[]){11, 5}), scalar = mu_shape_scalar();
+	struct mu_shape grad_shape = dims_of(2, (int64_t[]){11, 5}), scalar = mu_shape_scalar();
 	struct mu_tensor values[4], in[8];
 	unsigned n = 0;
 	char op[64];
 
 	snprintf(op, sizeof op, "%s%s", resource ? "Resource" : "", o->name);
-	for (unsigned i = 0; i <= o->slots; i++) /* the second moment is above the first's square */
+	for (unsigned i = 0; i <= o->slots;
+	     i++) /* the second moment is larger than the square of the first */
 		values[i] = filled(t, &table, i == 2 ? 4 : i ? 0.5 : -1, i ? 1 : 2, i);
 	for (const char *p = o->in; *p; p++, n++)
-		in[n] = *p == GRAD      ? filled(t, sparse ? &some : &table, -1, 2, n)
+		in[n] = *p == GRAD      ? filled(t, sparse ? &grad_shape : &table, -1, 2, n)
 			: *p == STEPS   ? ints(MU_INT64, -1, (int64_t[]){5})
-			: *p == INDICES ? drawn_rows(number, 11, 7, n)
+			: *p == INDICES ? random_rows(number, 11, 7, n)
 			: *p == '-'     ? filled(t, &scalar, flag ? -0.5 : -0.4, 0, n)
 					: filled(t, &scalar, (*p - '0') / 10.0, 0, n);
 	assert_int_equal(compare_update(op, attrs, values, 1 + o->slots, in, n, 30), 0);
@@ -207,19 +208,19 @@ static bool only_by_handle(const char *name)
 	       strcmp(name, "SparseApplyAdagradDA") == 0;
 }
 
-static void optimizers__of_all_rows_and_of_some__match_the_cpus(void **state)
+static void optimizers__dense_and_sparse__match_the_cpu(void **state)
 {
 	for (unsigned i = 0; i < MU_COUNT(optimizers); i++)
 		for (unsigned form = 0; form < 16; form++) {
 			bool handle = only_by_handle(optimizers[i].name);
-			one_optimizer(&optimizers[i], handle || form & 1, floats[form >> 1 & 1],
-				      form & 4 ? MU_INT64 : MU_INT32, form >> 3);
+			compare_optimizer(&optimizers[i], handle || form & 1, floats[form >> 1 & 1],
+					  form & 4 ? MU_INT64 : MU_INT32, form >> 3);
 		}
 }
 
 /* ---- segments ---- */
 
-static void segments__of_every_op_and_type__match_the_cpus(void **state)
+static void segments__of_every_op_and_type__match_the_cpu(void **state)
 {
 	static const char *const ops[] = {"UnsortedSegmentSum", "UnsortedSegmentProd",
 					  "UnsortedSegmentMax", "UnsortedSegmentMin"};
@@ -249,7 +250,7 @@ static void segments__of_every_op_and_type__match_the_cpus(void **state)
 			}
 }
 
-static void sums__of_the_same_numbers__are_the_same_bits_as_the_cpus(void **state)
+static void segment_sums__of_the_same_numbers__are_bit_identical_to_the_cpu(void **state)
 {
 	const struct attr attrs[] = {{"T", A_TYPE, MU_FLOAT, NULL},
 				     {"Tindices", A_TYPE, MU_INT32, NULL},
@@ -257,18 +258,18 @@ static void sums__of_the_same_numbers__are_the_same_bits_as_the_cpus(void **stat
 				     {0}};
 	struct mu_shape data = dims_of(2, (int64_t[]){1000, 2});
 	struct mu_tensor in[3] = {filled(MU_FLOAT, &data, -1, 2, 3),
-				  drawn_rows(MU_INT32, 1000, 3, 4),
+				  random_rows(MU_INT32, 1000, 3, 4),
 				  ints(MU_INT32, -1, (int64_t[]){3})};
 
 	compare("UnsortedSegmentSum", attrs, in, 3, 0);
 	drop(in, 3);
 }
 
-/* ---- slices by position ---- */
+/* ---- ScatterNd and GatherNd ---- */
 
 static struct mu_tensor positions(enum mu_dtype t, unsigned seed)
 {
-	struct mu_tensor at = drawn_rows(t, 20, 4, seed);
+	struct mu_tensor at = random_rows(t, 20, 4, seed);
 	struct mu_shape s = dims_of(3, (int64_t[]){5, 2, 2});
 
 	for (int64_t i = 1; i < 20; i += 2)
@@ -277,7 +278,7 @@ static struct mu_tensor positions(enum mu_dtype t, unsigned seed)
 	return at;
 }
 
-static void slices__by_every_op__match_the_cpus(void **state)
+static void scatter_nd_updates__by_every_op__match_the_cpu(void **state)
 {
 	static const char *const ops[] = {"Update", "Add", "Sub", "Max", "Min"};
 	struct mu_shape table = dims_of(3, (int64_t[]){4, 3, 6});
@@ -300,7 +301,7 @@ static void slices__by_every_op__match_the_cpus(void **state)
 		}
 }
 
-static void slices__onto_zeros_and_from_tables__match_the_cpus(void **state)
+static void scatter_nd_and_gather_nd__of_every_form__match_the_cpu(void **state)
 {
 	struct mu_shape table = dims_of(3, (int64_t[]){4, 3, 6});
 	struct mu_shape updates = dims_of(3, (int64_t[]){5, 2, 6});
@@ -328,7 +329,7 @@ static void slices__onto_zeros_and_from_tables__match_the_cpus(void **state)
 	}
 }
 
-static void positions_out_of_range__give_zeros(void **state)
+static void gather_nd__out_of_range__yields_zeros(void **state)
 {
 	const struct attr attrs[] = {
 	    {"Tparams", A_TYPE, MU_FLOAT, NULL}, {"Tindices", A_TYPE, MU_INT32, NULL}, {0}};
@@ -349,7 +350,7 @@ static void positions_out_of_range__give_zeros(void **state)
 
 /* ---- one-hot ---- */
 
-static void one_hots__along_every_axis__match_the_cpus(void **state)
+static void one_hot__along_every_axis__matches_the_cpu(void **state)
 {
 	static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_BFLOAT16, MU_BOOL};
 	static const int64_t depths[] = {5, 1, 0};
@@ -371,9 +372,9 @@ static void one_hots__along_every_axis__match_the_cpus(void **state)
 		}
 }
 
-/* ---- products of batches ---- */
+/* ---- BatchMatMul ---- */
 
-static void batches_of_products__that_broadcast__match_the_cpus(void **state)
+static void batch_mat_mul__that_broadcasts__matches_the_cpu(void **state)
 {
 	static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_HALF, MU_BFLOAT16};
 	static const struct {
@@ -410,18 +411,18 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(rows_of_variables__by_every_op__match_the_cpus),
-	    T(slices_of_variables__match_the_cpus),
+	    T(scatter_updates__by_every_op__match_the_cpu),
+	    T(strided_slice_assign__of_every_form__matches_the_cpu),
 	    T(scatter_updates__of_mismatched_shapes__are_invalid),
-	    T(rows_out_of_range__change_nothing),
-	    T(optimizers__of_all_rows_and_of_some__match_the_cpus),
-	    T(segments__of_every_op_and_type__match_the_cpus),
-	    T(sums__of_the_same_numbers__are_the_same_bits_as_the_cpus),
-	    T(slices__by_every_op__match_the_cpus),
-	    T(slices__onto_zeros_and_from_tables__match_the_cpus),
-	    T(positions_out_of_range__give_zeros),
-	    T(one_hots__along_every_axis__match_the_cpus),
-	    T(batches_of_products__that_broadcast__match_the_cpus),
+	    T(scatter_updates__out_of_range__change_nothing),
+	    T(optimizers__dense_and_sparse__match_the_cpu),
+	    T(segments__of_every_op_and_type__match_the_cpu),
+	    T(segment_sums__of_the_same_numbers__are_bit_identical_to_the_cpu),
+	    T(scatter_nd_updates__by_every_op__match_the_cpu),
+	    T(scatter_nd_and_gather_nd__of_every_form__match_the_cpu),
+	    T(gather_nd__out_of_range__yields_zeros),
+	    T(one_hot__along_every_axis__matches_the_cpu),
+	    T(batch_mat_mul__that_broadcasts__matches_the_cpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches in sorted rows, draws of classes, and products with sparse matrices, compared with the
- * CPU kernels. */
+/* Searches in sorted rows, Multinomial, and products with sparse matrices, compared with the CPU
+ * kernels. */
 #include <math.h>
 
 #include "tests/kernels/gpu_compare.h"
@@ -13,7 +13,7 @@ static void drop(struct mu_tensor *t, unsigned n)
 		mu_tensor_unref(&t[n]);
 }
 
-static void bounds__of_every_type__match_the_cpus(void **state)
+static void lower_and_upper_bound__of_every_type__match_the_cpu(void **state)
 {
 	static const int64_t sizes[][3] = {{1, 1, 1}, {3, 40, 17}, {2, 0, 5}, {2, 5, 0}, {0, 4, 4}};
 	static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_INT64};
@@ -28,7 +28,7 @@ static void bounds__of_every_type__match_the_cpus(void **state)
 		struct mu_tensor in[3] = {filled(t, &sorted, 0, 1, i),
 					  filled(t, &values, -2, 12, i + 1),
 					  filled(t, &values, 0, 1, 1)};
-		for (int64_t k = 0; k < sorted.count; k++) /* rising, some equal */
+		for (int64_t k = 0; k < sorted.count; k++) /* ascending, some equal */
 			put(&in[0], k, (double)(k % s[1] / 2 * 8 / s[1]));
 		in[2].shape = dims_of(1, (int64_t[]){values.count});
 		const char *op = i / 6 % 2 ? "UpperBound" : "LowerBound";
@@ -38,8 +38,8 @@ static void bounds__of_every_type__match_the_cpus(void **state)
 	}
 }
 
-/* A class whose logit is not finite is never drawn, unless there is no other. */
-static void classes__by_seed__are_the_cpus(void **state)
+/* A class whose logit is not finite is never sampled, unless all logits are not finite. */
+static void multinomial__with_a_seed__matches_the_cpu(void **state)
 {
 	static const int64_t sizes[][3] = {{1, 1, 1}, {5, 7, 33}, {3, 4, 0},
 					   {0, 4, 3}, {2, 0, 3},  {70, 300, 5}};
@@ -65,8 +65,8 @@ static void classes__by_seed__are_the_cpus(void **state)
 	}
 }
 
-/* Entries in no order, some twice; as they are and the other way round. */
-static void sparse_products__match_the_cpus(void **state)
+/* Unordered entries, some repeated; with and without the adjoint. */
+static void sparse_products__match_the_cpu(void **state)
 {
 	static const int64_t sizes[][4] = {{1, 1, 1, 1}, {5, 7, 3, 40}, {4, 6, 9, 0},
 					   {4, 6, 0, 5}, {3, 0, 4, 0},  {90, 80, 33, 3000}};
@@ -98,9 +98,9 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(bounds__of_every_type__match_the_cpus),
-	    T(classes__by_seed__are_the_cpus),
-	    T(sparse_products__match_the_cpus),
+	    T(lower_and_upper_bound__of_every_type__match_the_cpu),
+	    T(multinomial__with_a_seed__matches_the_cpu),
+	    T(sparse_products__match_the_cpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

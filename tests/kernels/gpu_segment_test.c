@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows reduced by segment, of the GPU beside the CPU's. */
+/* Segment reductions on the GPU compared with the CPU kernels. */
 #include <stdio.h>
 
 #include "tests/kernels/gpu_compare.h"
@@ -13,9 +13,9 @@ static void drop(struct mu_tensor *t, unsigned n)
 		mu_tensor_unref(&t[n]);
 }
 
-static struct mu_tensor table(enum mu_dtype t, int64_t rows, int64_t wide, unsigned seed)
+static struct mu_tensor table(enum mu_dtype t, int64_t rows, int64_t columns, unsigned seed)
 {
-	struct mu_shape s = dims_of(3, (int64_t[]){rows, wide, 2});
+	struct mu_shape s = dims_of(3, (int64_t[]){rows, columns, 2});
 
 	return filled(t, &s, -1, 2, seed);
 }
@@ -25,8 +25,8 @@ static double slack_of(enum mu_dtype t)
 	return mu_dtype_size(t) == 2 ? 12 : 20;
 }
 
-/* Some without members, one of several, and the last. */
-static void segments__by_every_op__match_the_cpus(void **state)
+/* Empty segments, a segment of several rows, and the last segment. */
+static void segments__by_every_op__match_the_cpu(void **state)
 {
 	static const char *const ops[] = {"SegmentSum", "SegmentProd", "SegmentMax", "SegmentMin",
 					  "SegmentMean"};
@@ -56,13 +56,13 @@ static const struct picks {
     {{6, 5, 4, 3, 2, 1, 0, 6, 6}, {0, 1, 2, 3, 4, 5, 6, 6, 6}, 7},
     {{2, 2, 2, 2, 2, 2, 2, 2, 2}, {4, 4, 4, 4, 4, 4, 4, 4, 4}, 5},
     {{2, 2, 2, 2, 7, 2, 2, 2, 2}, {4, 4, 4, 4, 4, 4, 4, 4, 4}, 5}, /* there is no row 7 */
-    {{2, 2, 2, 2, 2, 2, 2, 2, 2}, {4, 4, 4, 3, 4, 4, 4, 4, 4}, 5}, /* not in order */
-    {{2, 2, 2, 2, 2, 2, 2, 2, 2}, {4, 4, 4, 4, 4, 4, 4, 4, 9}, 5}, /* one too many */
+    {{2, 2, 2, 2, 2, 2, 2, 2, 2}, {4, 4, 4, 3, 4, 4, 4, 4, 4}, 5}, /* not sorted */
+    {{2, 2, 2, 2, 2, 2, 2, 2, 2}, {4, 4, 4, 4, 4, 4, 4, 4, 9}, 5}, /* segment id out of range */
 };
 
-/* ending: what divides */
-static void one_sparse(const char *ending, const struct picks *p, enum mu_dtype t,
-		       enum mu_dtype number, int64_t wide)
+/* ending: "Sum", "Mean" or "SqrtN" */
+static void compare_sparse(const char *ending, const struct picks *p, enum mu_dtype t,
+			   enum mu_dtype number, int64_t columns)
 {
 	const struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
 				     {"Tidx", A_TYPE, (long)number, NULL},
@@ -70,9 +70,10 @@ static void one_sparse(const char *ending, const struct picks *p, enum mu_dtype 
 				     {"Tnumsegments", A_TYPE, MU_INT32, NULL},
 				     {0}};
 	const int64_t n = p->n, rows = ROWS;
-	struct mu_tensor in[4] = {table(t, ROWS, wide, 1), ints(number, PICKS, p->rows),
+	struct mu_tensor in[4] = {table(t, ROWS, columns, 1), ints(number, PICKS, p->rows),
 				  ints(number, PICKS, p->ids), ints(MU_INT32, -1, &n)};
-	struct mu_tensor back[4] = {table(t, n, wide, 2), in[1], in[2], ints(MU_INT32, -1, &rows)};
+	struct mu_tensor back[4] = {table(t, n, columns, 2), in[1], in[2],
+				    ints(MU_INT32, -1, &rows)};
 	char op[48];
 
 	snprintf(op, sizeof op, "SparseSegment%s", ending);
@@ -90,23 +91,23 @@ static void one_sparse(const char *ending, const struct picks *p, enum mu_dtype 
 	drop(back + 3, 1);
 }
 
-static void picked_rows__by_every_op__match_the_cpus(void **state)
+static void sparse_segments__by_every_op__match_the_cpu(void **state)
 {
 	static const char *const endings[] = {"Sum", "Mean", "SqrtN"};
 
 	for (unsigned e = 0; e < MU_COUNT(endings); e++)
 		for (unsigned i = 0; i < MU_COUNT(picks); i++)
 			for (unsigned k = 0; k < 8; k++)
-				one_sparse(endings[e], &picks[i], types[k & 3],
-					   k & 4 ? MU_INT64 : MU_INT32, k == 7 ? 0 : 1 + k);
+				compare_sparse(endings[e], &picks[i], types[k & 3],
+					       k & 4 ? MU_INT64 : MU_INT32, k == 7 ? 0 : 1 + k);
 }
 
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(segments__by_every_op__match_the_cpus),
-	    T(picked_rows__by_every_op__match_the_cpus),
+	    T(segments__by_every_op__match_the_cpu),
+	    T(sparse_segments__by_every_op__match_the_cpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

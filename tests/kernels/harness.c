@@ -51,7 +51,7 @@ void harness_input_ref(struct harness *h, struct variable *v)
 	h->in[h->n_in++].ref = v;
 }
 
-static void let_go(struct value *v, unsigned n)
+static void release_values(struct value *v, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		mu_tensor_unref(&v[i].tensor);
@@ -71,21 +71,21 @@ int harness_run(struct harness *h, struct mu_err *err)
 				.out = h->out,
 				.runtime = h->rt};
 
-	let_go(h->out, h->n_out);
+	release_values(h->out, h->n_out);
 	int rc = kernel_check_shapes(h->node, h->in, h->n_in, err);
 	return rc ? rc : cpu_kernel_run(h->kernel, h->node)(&c, err);
 }
 
 void harness_clear_inputs(struct harness *h)
 {
-	let_go(h->in, h->n_in);
+	release_values(h->in, h->n_in);
 	h->n_in = 0;
 }
 
 void harness_fini(struct harness *h)
 {
 	harness_clear_inputs(h);
-	let_go(h->out, h->n_out);
+	release_values(h->out, h->n_out);
 	if (h->kernel && h->state) {
 		if (h->kernel->release)
 			h->kernel->release(h->state);

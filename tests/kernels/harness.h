@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs one kernel by hand: a node with attributes, tensors in, tensors out; no executor. */
+/* Runs one kernel without an executor: a node with attributes, input tensors and output tensors. */
 #ifndef MU_TESTS_KERNELS_HARNESS_H
 #define MU_TESTS_KERNELS_HARNESS_H
 
@@ -19,11 +19,12 @@ struct harness {
 	unsigned n_in, n_out;
 };
 
-/* One task with so many compute threads, without a network. */
+/* A runtime with this number of compute threads and without a network. */
 int harness_runtime(unsigned threads, struct runtime **out, struct mu_err *err);
-/* Looks kernel and definition of the node up and prepares it.  The node stays its graph's. */
+/* Finds the kernel and op definition of the node and prepares the kernel.  The graph keeps
+ * ownership of the node. */
 int harness_prepare(struct harness *h, struct runtime *rt, struct mu_node *n, struct mu_err *err);
-void harness_input(struct harness *h, struct mu_tensor t); /* takes t */
+void harness_input(struct harness *h, struct mu_tensor t); /* takes the reference */
 void harness_input_ref(struct harness *h, struct variable *v);
 /* Releases the outputs of the previous run. */
 int harness_run(struct harness *h, struct mu_err *err);

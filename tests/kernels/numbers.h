@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays of float or double for tests that do the same in both. */
+/* Arrays of float or double for tests that run with both types. */
 #ifndef MU_TESTS_KERNELS_NUMBERS_H
 #define MU_TESTS_KERNELS_NUMBERS_H
 
@@ -11,7 +11,7 @@ static inline double number(enum mu_dtype t, const void *p, int64_t i)
 	return t == MU_FLOAT ? (double)((const float *)p)[i] : ((const double *)p)[i];
 }
 
-/* Numbers in [-1, 1), the same each time; new memory. */
+/* Returns a new array of pseudo-random numbers in [-1, 1), which depend only on the seed. */
 static inline void *numbers(enum mu_dtype t, int64_t n, uint32_t seed)
 {
 	void *p = mu_xcalloc((size_t)n + 1, mu_dtype_size(t));

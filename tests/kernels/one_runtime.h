@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The harness, and a runtime for a group of tests:
+/* The harness with one runtime for a group of tests:
  * cmocka_run_group_tests(tests, start_runtime, stop_runtime). */
 #ifndef MU_TESTS_KERNELS_ONE_RUNTIME_H
 #define MU_TESTS_KERNELS_ONE_RUNTIME_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs kernels for tests/compat/ops_diff.py and bench/kernels.py: requests on standard input,
- * answers on standard output, until the end of input.  Every part is a 32-bit length and that many
+ * responses on standard output, until the end of input.  Each part is a 32-bit length and that many
  * bytes.
  *
- * Usage: op_driver [variant [threads [milliseconds]]].  With milliseconds each request is repeated
- * for so long, and the answer is the code and the nanoseconds of the fastest run.
+ * Usage: op_driver [variant [threads [milliseconds]]].  With milliseconds, each request is repeated
+ * for this time, and the response is the code and the nanoseconds of the fastest run.
  *
  * Request: GraphDef, name of the node to run, number of inputs as text, then for each "t" (a
- * tensor), "ref" or "handle" (a variable that holds it) and a TensorProto. Answer: code as text;
- * then for code 0 the number of tensors that follow, first the outputs that are no references, then
- * what the variables hold; else the message. */
+ * tensor), "ref" or "handle" (a variable with this value) and a TensorProto. Response: code as
+ * text. For code 0 follow the number of tensors, the outputs that are not references, and the
+ * values of the variables; else the message. */
 #include <stdio.h>
 
 #include "lib/base/clock.h"
@@ -50,7 +50,6 @@ static void put_number(long n)
 	put(text, (size_t)snprintf(text, sizeof text, "%ld", n));
 }
 
-/* A variable of its own name in the default container. */
 static struct variable *make_variable(struct runtime *rt, unsigned i, struct mu_tensor t)
 {
 	struct variable *v = variable_new(t.dtype, &(struct mu_pshape){.rank = -1});
@@ -59,7 +58,7 @@ static struct variable *make_variable(struct runtime *rt, unsigned i, struct mu_
 	return v;
 }
 
-static struct resource *give(void *arg, struct mu_err *err)
+static struct resource *return_variable(void *arg, struct mu_err *err)
 {
 	return arg;
 }
@@ -73,7 +72,8 @@ static int input_handle(struct harness *h, struct variable *v, unsigned i, struc
 	int rc;
 
 	resources_remove(h->rt->resources, "", name, variable_type.name, NULL);
-	rc = resources_find_or_create(h->rt->resources, "", name, &variable_type, give, v, &r, err);
+	rc = resources_find_or_create(h->rt->resources, "", name, &variable_type, return_variable,
+				      v, &r, err);
 	if (!rc && !(rc = mu_tensor_new(&t, MU_RESOURCE, &scalar, err))) {
 		MU_DATA(struct mu_handle, &t)->name = mu_xstrdup(name);
 		MU_DATA(struct mu_handle, &t)->type_name = mu_xstrdup(variable_type.name);
@@ -83,12 +83,12 @@ static int input_handle(struct harness *h, struct variable *v, unsigned i, struc
 	return rc;
 }
 
-struct variables_made {
+struct variable_list {
 	struct variable *v[HARNESS_MAX];
 	unsigned n;
 };
 
-static int read_inputs(struct harness *h, unsigned n, struct variables_made *made, int prepared,
+static int read_inputs(struct harness *h, unsigned n, struct variable_list *variables, int prepared,
 		       struct mu_err *err)
 {
 	MU_AUTO_BUF kind = {0}, b = {0};
@@ -107,11 +107,11 @@ static int read_inputs(struct harness *h, unsigned n, struct variables_made *mad
 			harness_input(h, t);
 			continue;
 		}
-		struct variable *v = made->v[made->n++] = make_variable(h->rt, i, t);
+		struct variable *v = variables->v[variables->n++] = make_variable(h->rt, i, t);
 		if (strcmp(kind.data, "ref") == 0) {
 			harness_input_ref(h, v);
 		} else {
-			resource_ref(&v->base); /* the table takes one */
+			resource_ref(&v->base); /* the resource table owns a reference */
 			rc = input_handle(h, v, i, err);
 		}
 	}
@@ -126,29 +126,29 @@ static void put_tensor(const struct mu_tensor *t)
 	put(b.data, b.len);
 }
 
-static void answer(struct harness *h, const struct variables_made *made)
+static void answer(struct harness *h, const struct variable_list *variables)
 {
 	unsigned plain = 0;
 
 	for (unsigned i = 0; i < h->n_out; i++)
 		plain += !h->out[i].ref;
-	put_number(plain + made->n);
+	put_number(plain + variables->n);
 	for (unsigned i = 0; i < h->n_out; i++)
 		if (!h->out[i].ref)
 			put_tensor(&h->out[i].tensor);
-	for (unsigned i = 0; i < made->n; i++)
-		put_tensor(&made->v[i]->value);
+	for (unsigned i = 0; i < variables->n; i++)
+		put_tensor(&variables->v[i]->value);
 }
 
-/* Inputs are shared meanwhile: a kernel that could work in their memory would use them up. */
+/* Holds extra references to the inputs, so that no kernel reuses their memory for its outputs. */
 static int time_runs(struct harness *h, int64_t ns, int64_t *best, struct mu_err *err)
 {
-	struct mu_tensor kept[HARNESS_MAX];
+	struct mu_tensor shared[HARNESS_MAX];
 	int64_t end = mu_clock_ns() + ns;
 	int rc = 0;
 
 	for (unsigned i = 0; i < h->n_in; i++)
-		mu_tensor_share(&kept[i], &h->in[i].tensor);
+		mu_tensor_share(&shared[i], &h->in[i].tensor);
 	*best = INT64_MAX;
 	while (!rc && mu_clock_ns() < end) {
 		int64_t start = mu_clock_ns();
@@ -157,7 +157,7 @@ static int time_runs(struct harness *h, int64_t ns, int64_t *best, struct mu_err
 		*best = took < *best ? took : *best;
 	}
 	for (unsigned i = 0; i < h->n_in; i++)
-		mu_tensor_unref(&kept[i]);
+		mu_tensor_unref(&shared[i]);
 	return rc;
 }
 
@@ -170,10 +170,10 @@ static struct mu_pshape value_shape(const struct value *v)
 	return p;
 }
 
-/* Runs the kernel.  Where it succeeds, its inputs and outputs must have the shapes of its row. */
+/* Runs the kernel.  On success its inputs and outputs must match the shape function of the op. */
 static int run_checked(struct harness *h, struct mu_err *err)
 {
-	struct mu_pshape in[HARNESS_MAX], out[HARNESS_MAX], made;
+	struct mu_pshape in[HARNESS_MAX], out[HARNESS_MAX], variables;
 	const struct mu_tensor *value[HARNESS_MAX];
 	struct mu_shape_ctx c = {h->node, h->n_in, h->n_out, in, value, out};
 	struct mu_err wrong = {0};
@@ -189,8 +189,8 @@ static int run_checked(struct harness *h, struct mu_err *err)
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < h->n_out && !wrong_rc; i++) {
-		made = value_shape(&h->out[i]);
-		wrong_rc = mu_shape_merge(&out[i], &made, &made, &wrong);
+		variables = value_shape(&h->out[i]);
+		wrong_rc = mu_shape_merge(&out[i], &variables, &variables, &wrong);
 	}
 	return wrong_rc ? mu_fail(err, MU_INTERNAL,
 				  "the row of %s does not allow what its kernel "
@@ -202,7 +202,7 @@ static int run_checked(struct harness *h, struct mu_err *err)
 static bool serve(struct runtime *rt, int64_t ns)
 {
 	MU_AUTO_BUF graph = {0}, name = {0}, count = {0};
-	struct variables_made made = {0};
+	struct variable_list variables = {0};
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	struct harness h = {0};
 	struct mu_err err = {0};
@@ -217,7 +217,7 @@ static bool serve(struct runtime *rt, int64_t ns)
 		rc = mu_op_check_attrs(n, &err);
 	if (!rc)
 		rc = harness_prepare(&h, rt, n, &err);
-	rc = read_inputs(&h, (unsigned)atoi(count.data), &made, rc, &err);
+	rc = read_inputs(&h, (unsigned)atoi(count.data), &variables, rc, &err);
 	int64_t best = 0;
 	if (!rc)
 		rc = ns ? time_runs(&h, ns, &best, &err) : run_checked(&h, &err);
@@ -227,11 +227,11 @@ static bool serve(struct runtime *rt, int64_t ns)
 	else if (ns)
 		put_number(best);
 	else
-		answer(&h, &made);
+		answer(&h, &variables);
 	fflush(stdout);
 	harness_fini(&h);
-	while (made.n)
-		resource_unref(&made.v[--made.n]->base);
+	while (variables.n)
+		resource_unref(&variables.v[--variables.n]->base);
 	return true;
 }
 
@@ -243,8 +243,8 @@ int main(int argc, char **argv)
 	mu_log_init("op_driver");
 	unsigned threads = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
 	int64_t ns = argc > 3 ? atoi(argv[3]) * 1000000LL : 0;
-	/* Tensors lie where a task's do: fresh pages for each large output would be timed as well.
-	 */
+	/* Use the allocator of a task: otherwise the times include page faults of each large
+	 * output. */
 	if (ns && arena_start(&err))
 		fprintf(stderr, "op_driver: %s\n", err.msg);
 	if (cpu_kernels_select(argc > 1 ? argv[1] : NULL, &err) ||

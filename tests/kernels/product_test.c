@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products of every variant against sums in long double, at the edges of tiles and blocks.
- */
+/* Matrix products of every variant compared with sums in long double, at the edges of tiles and
+ * blocks. */
 #include "tests/test.h"
 
 #include <complex.h>
@@ -42,22 +42,26 @@ static void check(enum mu_dtype t, const struct product *p)
 		}
 }
 
-static void check_all_ways(int64_t m, int64_t k, int64_t n)
+static void check_all_layouts(int64_t m, int64_t k, int64_t n)
 {
-	for (int way = 0; way < 8; way++) {
-		struct product p = {
-		    .m = m, .n = n, .k = k, .trans_a = way & 1, .trans_b = way & 2, .add = way & 4};
+	for (int form = 0; form < 8; form++) {
+		struct product p = {.m = m,
+				    .n = n,
+				    .k = k,
+				    .trans_a = form & 1,
+				    .trans_b = form & 2,
+				    .add = form & 4};
 		check(MU_FLOAT, &p);
 		check(MU_DOUBLE, &p);
 		p.a_line = m + k + 3;
 		p.b_line = n + k + 5;
-		p.c_line = n + way;
+		p.c_line = n + form;
 		check(MU_FLOAT, &p);
 		check(MU_DOUBLE, &p);
 	}
 }
 
-static void products__of_any_shape__are_the_sums(void **state)
+static void products__of_any_shape__equal_the_sums(void **state)
 {
 	static const int64_t few[] = {1, 2, 3, 6, 7, 13, 14, 15, 16, 17, 29, 32, 33};
 
@@ -66,19 +70,19 @@ static void products__of_any_shape__are_the_sums(void **state)
 			continue;
 		for (unsigned i = 0; i < MU_COUNT(few); i++)
 			for (unsigned j = 0; j < MU_COUNT(few); j++)
-				check_all_ways(few[i], (int64_t)(i * 5 + j) % 19 + 1, few[j]);
-		check_all_ways(3, 0, 5);
-		check_all_ways(0, 4, 5);
-		check_all_ways(43, 200, 130);
-		/* small_m_gemm: several blocks of k, and columns that fill no tile */
-		check_all_ways(2, 1025, 519);
-		check_all_ways(18, 1031, 58);
-		check_all_ways(42, 513, 50);
+				check_all_layouts(few[i], (int64_t)(i * 5 + j) % 19 + 1, few[j]);
+		check_all_layouts(3, 0, 5);
+		check_all_layouts(0, 4, 5);
+		check_all_layouts(43, 200, 130);
+		/* small_m_gemm: several blocks of k, and fewer columns than a tile */
+		check_all_layouts(2, 1025, 519);
+		check_all_layouts(18, 1031, 58);
+		check_all_layouts(42, 513, 50);
 	}
 	assert_int_equal(cpu_kernels_select(NULL, NULL), 0);
 }
 
-static void products__on_three_threads__are_the_sums_and_repeat(void **state)
+static void products__on_three_threads__equal_the_sums_and_repeat(void **state)
 {
 	static const struct product shapes[] = {
 	    {.m = 300, .n = 130, .k = 500},
@@ -116,7 +120,7 @@ static void products__on_three_threads__are_the_sums_and_repeat(void **state)
 	runtime_free(rt);
 }
 
-/* NaN times 0 is NaN, and what was in the result before does not matter. */
+/* NaN times 0 is NaN, and the old content of the result has no effect. */
 static void products__with_nan__propagate_it(void **state)
 {
 	static const int64_t sides[] = {1, 2, 5, 40, 130};
@@ -141,8 +145,8 @@ static void products__with_nan__propagate_it(void **state)
 	assert_int_equal(cpu_kernels_select(NULL, NULL), 0);
 }
 
-/* Against the same product by its real and imaginary parts. */
-static void products_of_complex_numbers__are_the_sums(void **state)
+/* Compared with the products of the real and imaginary parts. */
+static void products_of_complex_numbers__equal_the_sums(void **state)
 {
 	enum { M = 7, N = 5, K = 9 };
 	double _Complex a[M * K], b[K * N], c[M * N];
@@ -152,21 +156,21 @@ static void products_of_complex_numbers__are_the_sums(void **state)
 		parts[i] = i % 7 - 3;
 	for (int i = 0; i < 2 * K * N; i++)
 		more[i] = i % 5 - 2;
-	for (int way = 0; way < 8; way++) {
+	for (int form = 0; form < 8; form++) {
 		struct product p = {.m = M,
 				    .n = N,
 				    .k = K,
-				    .trans_a = way & 1,
-				    .trans_b = way & 2,
-				    .conjugate = way & 4};
+				    .trans_a = form & 1,
+				    .trans_b = form & 2,
+				    .conjugate = form & 4};
 		product(MU_COMPLEX128, &p, a, b, c);
 		for (int i = 0; i < M * N; i++) {
 			double _Complex sum = 0;
 			for (int l = 0; l < K; l++) {
-				double _Complex x = way & 1 ? a[l * M + i / N] : a[i / N * K + l];
-				double _Complex y = way & 2 ? b[i % N * K + l] : b[l * N + i % N];
-				sum +=
-				    ((way & 5) == 5 ? conj(x) : x) * ((way & 6) == 6 ? conj(y) : y);
+				double _Complex x = form & 1 ? a[l * M + i / N] : a[i / N * K + l];
+				double _Complex y = form & 2 ? b[i % N * K + l] : b[l * N + i % N];
+				sum += ((form & 5) == 5 ? conj(x) : x) *
+				       ((form & 6) == 6 ? conj(y) : y);
 			}
 			assert_true(cabs(sum - c[i]) < 1e-12);
 		}
@@ -186,7 +190,7 @@ static void products__larger_than_blas_can_index__are_rejected(void **state)
 }
 
 /* The core type follows the variant, for any environment at the time the library was loaded. */
-static void core_type__of_every_variant__is_of_its_level(void **state)
+static void core_type__of_every_variant__matches_its_instruction_set(void **state)
 {
 	static const struct {
 		const char *variant, *cores;
@@ -205,7 +209,7 @@ static void core_type__of_every_variant__is_of_its_level(void **state)
 	assert_int_equal(cpu_kernels_select(NULL, NULL), 0);
 }
 
-static void products_of_integers__wrap(void **state)
+static void products_of_integers__on_overflow__wrap(void **state)
 {
 	int32_t a[2] = {INT32_MAX, 1}, b[2] = {2, 5}, c[1];
 	struct product p = {.m = 1, .n = 1, .k = 2};
@@ -217,13 +221,13 @@ static void products_of_integers__wrap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(products__of_any_shape__are_the_sums),
-	    cmocka_unit_test(products__on_three_threads__are_the_sums_and_repeat),
+	    cmocka_unit_test(products__of_any_shape__equal_the_sums),
+	    cmocka_unit_test(products__on_three_threads__equal_the_sums_and_repeat),
 	    cmocka_unit_test(products__with_nan__propagate_it),
-	    cmocka_unit_test(products_of_complex_numbers__are_the_sums),
+	    cmocka_unit_test(products_of_complex_numbers__equal_the_sums),
 	    cmocka_unit_test(products__larger_than_blas_can_index__are_rejected),
-	    cmocka_unit_test(core_type__of_every_variant__is_of_its_level),
-	    cmocka_unit_test(products_of_integers__wrap),
+	    cmocka_unit_test(core_type__of_every_variant__matches_its_instruction_set),
+	    cmocka_unit_test(products_of_integers__on_overflow__wrap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors and messages that no protobuf library would write.  The comparison with TensorFlow
- * has those that it can read. */
+/* Descriptors and messages that no protobuf library writes.  tests/compat compares valid ones with
+ * TensorFlow. */
 #include "tests/test.h"
 
 #include "task/kernels/io/proto_schema.h"
@@ -21,7 +21,8 @@ static void put_field(struct mu_buf *b, const char *name, int64_t number, int64_
 	mu_pb_end(b, at);
 }
 
-/* bytes://, and a set of one file whose message M has a string, numbers, groups and itself. */
+/* bytes:// and a FileDescriptorSet of one file. Its message M has a string, numbers, groups and a
+ * field of type M. */
 static void put_source(struct mu_buf *b)
 {
 	mu_buf_puts(b, "bytes://");
@@ -58,11 +59,11 @@ static int read_schema(struct proto_schema *s, struct mu_span source, const char
 	return proto_schema_read(s, n, err);
 }
 
-static void add_up(void *arg, unsigned k, const struct proto_value *v)
+static void add_value(void *arg, unsigned k, const struct proto_value *v)
 {
 	uint64_t *sum = arg;
 
-	if (v) /* not packed values of one */
+	if (v) /* NULL for a packed field */
 		sum[k] += k == 1 ? v->number : v->bytes.len;
 }
 
@@ -70,7 +71,7 @@ static void add_up(void *arg, unsigned k, const struct proto_value *v)
 static const char message[] = "\x0a\x03"
 			      "abc\x10\x01\x12\x02\x0a\x01\x1b\x4a\x01x\x1c\x22\x02\x0a\0\x50\x07";
 
-static void message__in_full__gives_every_value(void **state)
+static void message__that_is_valid__yields_every_value(void **state)
 {
 	MU_AUTO_BUF source = {0};
 	uint64_t sum[4] = {0};
@@ -79,20 +80,20 @@ static void message__in_full__gives_every_value(void **state)
 
 	put_source(&source);
 	assert_ok(read_schema(&s, mu_buf_span(&source), "s", &err), &err);
-	assert_ok(proto_read(&s, MU_SPAN(message), add_up, sum, &err), &err);
+	assert_ok(proto_read(&s, MU_SPAN(message), add_value, sum, &err), &err);
 	assert_true(sum[0] == 3 && (int64_t)sum[1] == 3 && sum[2] == 5 && sum[3] == 2);
 	assert_true(proto_is_valid(&s, MU_SPAN(message)));
 	proto_schema_fini(&s);
 }
 
-/* Copied, so that a sanitizer sees reads past the end. */
+/* Copies the data, so that the sanitizer detects reads past the end. */
 static int read_copy(const struct proto_schema *s, const char *data, size_t n, struct mu_err *err)
 {
 	MU_AUTO_FREE char *copy = malloc(n + !n);
 	uint64_t sum[4] = {0};
 
 	memcpy(copy, data, n);
-	int rc = proto_read(s, (struct mu_span){copy, n}, add_up, sum, err);
+	int rc = proto_read(s, (struct mu_span){copy, n}, add_value, sum, err);
 	assert_true(rc == 0 || err->code == MU_DATA_LOSS);
 	if (rc)
 		assert_false(proto_is_valid(s, (struct mu_span){copy, n}));
@@ -111,7 +112,7 @@ static void message__cut_or_changed__is_read_or_data_loss(void **state)
 	assert_ok(read_schema(&s, mu_buf_span(&source), "s", &err), &err);
 	for (size_t n = 0; n < sizeof message; n++)
 		failed += read_copy(&s, message, n, &err) != 0;
-	assert_int_equal(failed, 23 - 7); /* all but those that end behind a field */
+	assert_int_equal(failed, 23 - 7); /* all except those that end after a field */
 	for (size_t at = 0; at < sizeof message - 1; at++)
 		for (int c = 0; c < 256; c++) {
 			memcpy(changed, message, sizeof message);
@@ -167,7 +168,7 @@ static void descriptor__cut_or_changed__is_read_or_invalid(void **state)
 		char before = source.data[at];
 		source.data[at] ^= '\x41';
 		if (!read_schema(&s, mu_buf_span(&source), "s", &err))
-			proto_read(&s, MU_SPAN(message), add_up, sum, &err);
+			proto_read(&s, MU_SPAN(message), add_value, sum, &err);
 		proto_schema_fini(&s);
 		source.data[at] = before;
 	}
@@ -187,14 +188,14 @@ static void field__without_number_or_type__is_invalid(void **state)
 		proto_schema_fini(&s);
 	}
 	assert_int_equal(read_schema(&s, MU_SPAN("-"), "s", &err),
-			 -MU_INVALID_ARGUMENT); /* not the standard input */
+			 -MU_INVALID_ARGUMENT); /* must not read standard input */
 	proto_schema_fini(&s);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(message__in_full__gives_every_value),
+	    cmocka_unit_test(message__that_is_valid__yields_every_value),
 	    cmocka_unit_test(message__cut_or_changed__is_read_or_data_loss),
 	    cmocka_unit_test(message__nested_too_deep__is_data_loss),
 	    cmocka_unit_test(descriptor__cut_or_changed__is_read_or_invalid),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random ops beyond the comparison with TensorFlow: the families agree with each other, and errors
- * have the right text. */
+/* Random ops, in addition to tests/compat: the op families agree with each other, and errors have
+ * the right text. */
 #include "tests/test.h"
 
 #include "tests/kernels/one_runtime.h"
@@ -30,7 +30,7 @@ static struct mu_tensor words(int64_t n, const uint64_t *x)
 	return tensor(MU_UINT64, 1, n, x);
 }
 
-/* One run of the op on the tensors, which it takes.  The outputs stay in h, for harness_fini. */
+/* Runs the op once and takes the references to the inputs.  The outputs stay in h. */
 static int run(struct harness *h, struct mu_graph *g, const char *op, enum mu_dtype dtype, int n,
 	       const struct mu_tensor *in, struct mu_err *err)
 {
@@ -49,9 +49,9 @@ static int run(struct harness *h, struct mu_graph *g, const char *op, enum mu_dt
 
 static const uint64_t seeds[2] = {7, (uint64_t)-3};
 
-/* Every second-family op with what StatelessRandomGetKeyCounter gives draws what the first draws
- * with the seeds themselves. */
-static void a_key_and_counter_of_seeds__draw_what_the_seeds_draw(void **state)
+/* Each V2 op with the key and counter of StatelessRandomGetKeyCounter generates the same numbers as
+ * the V1 op with the seeds. */
+static void stateless_v2_ops__with_key_and_counter__match_v1_with_seeds(void **state)
 {
 	static const struct {
 		const char *op;
@@ -118,12 +118,12 @@ static void invalid_arguments__of_stateless_random_ops__fail_with_the_reason(voi
 
 	for (unsigned i = 0; i < MU_COUNT(rows); i++) {
 		MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
-		static const uint64_t some[3] = {1, 2, 3};
+		static const uint64_t words3[3] = {1, 2, 3};
 		struct harness h;
 		struct mu_err err;
 		struct mu_tensor in[] = {dims(5),
-					 words(rows[i].keys, some),
-					 words(rows[i].counters, some),
+					 words(rows[i].keys, words3),
+					 words(rows[i].counters, words3),
 					 small(rows[i].algorithm),
 					 small(rows[i].low),
 					 small(rows[i].high)};
@@ -138,7 +138,7 @@ static void invalid_arguments__of_stateless_random_ops__fail_with_the_reason(voi
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_key_and_counter_of_seeds__draw_what_the_seeds_draw),
+	    cmocka_unit_test(stateless_v2_ops__with_key_and_counter__match_v1_with_seeds),
 	    cmocka_unit_test(invalid_arguments__of_stateless_random_ops__fail_with_the_reason),
 	};
 

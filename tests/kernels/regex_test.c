@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bounds of regular expressions; what they match is compared with TensorFlow in tests/compat. */
+/* Limits of regular expressions. tests/compat compares their matches with TensorFlow. */
 #include "tests/test.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static int match(const char *pattern, const char *text)
 	return regex_match(re, mu_span_of(text), 0, groups, &err);
 }
 
-static void match__that_backtracks_without_end__is_ended(void **state)
+static void match__that_backtracks_excessively__is_stopped(void **state)
 {
 	assert_int_equal(match("(a+)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"),
 			 -(int)MU_RESOURCE_EXHAUSTED);
@@ -25,8 +25,8 @@ static void match__that_backtracks_without_end__is_ended(void **state)
 	assert_int_equal(match("(a+)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), 1);
 }
 
-/* Each place where it may begin takes few steps, all of them together too many. */
-static void match__that_is_slow_at_each_place__is_ended(void **state)
+/* The match takes few steps at each start position, but too many in total. */
+static void match__that_is_slow_at_each_position__is_stopped(void **state)
 {
 	MU_AUTO_BUF text = {0};
 
@@ -72,8 +72,8 @@ static void pattern__that_re2_rejects__is_invalid(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(match__that_backtracks_without_end__is_ended),
-	    cmocka_unit_test(match__that_is_slow_at_each_place__is_ended),
+	    cmocka_unit_test(match__that_backtracks_excessively__is_stopped),
+	    cmocka_unit_test(match__that_is_slow_at_each_position__is_stopped),
 	    cmocka_unit_test(match__prefers_the_first_alternative),
 	    cmocka_unit_test(pattern__that_re2_rejects__is_invalid),
 	};

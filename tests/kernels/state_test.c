@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases that the comparison with TensorFlow cannot check: updates that share a buffer, and requests
- * that never end in TensorFlow. */
+/* Cases that tests/compat cannot compare: updates that share a buffer, and requests that never end
+ * in TensorFlow. */
 #include "tests/test.h"
 
 #include "tests/kernels/one_runtime.h"
@@ -13,13 +13,13 @@ static struct mu_tensor one_float(float f)
 	return t;
 }
 
-static void every_kernel__has_a_row_in_the_op_table(void **state)
+static void kernel__of_every_op__has_a_row_in_the_op_table(void **state)
 {
 	for (unsigned i = 0; cpu_kernel_at(i); i++) {
 		const struct kernel *k = cpu_kernel_at(i);
 		MU_AUTO_FREE char *ops = mu_xstrdup(k->op);
-		for (char *rest, *op = strtok_r(ops, " ", &rest); op;
-		     op = strtok_r(NULL, " ", &rest)) {
+		for (char *strtok_state, *op = strtok_r(ops, " ", &strtok_state); op;
+		     op = strtok_r(NULL, " ", &strtok_state)) {
 			if (!mu_op_find(op))
 				fail_msg("kernel %s has no op row", op);
 			assert_ptr_equal(cpu_kernel_find(op), k);
@@ -27,7 +27,7 @@ static void every_kernel__has_a_row_in_the_op_table(void **state)
 	}
 }
 
-static void assign_add_by_reference__is_seen_by_those_who_read_before(void **state)
+static void assign_add_by_reference__after_a_read__changes_the_read_tensor(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	struct variable *v = variable_new(MU_FLOAT, &(struct mu_pshape){.rank = 0});
@@ -85,7 +85,7 @@ static struct mu_tensor vector(enum mu_dtype t, int n, const int64_t *v)
 	return out;
 }
 
-static void sparse_cross__of_far_more_rows_than_values__ends(void **state)
+static void sparse_cross__of_many_rows_with_few_values__ends(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	struct mu_attr one = {.kind = MU_ATTR_INT, .i = 1};
@@ -114,8 +114,8 @@ static void sparse_cross__of_far_more_rows_than_values__ends(void **state)
 	harness_fini(&h);
 }
 
-/* A small max_load_factor asks for more buckets than can be counted. */
-static void insert__into_a_table_of_endless_buckets__is_resource_exhausted(void **state)
+/* With a small max_load_factor the number of buckets overflows. */
+static void insert__into_a_table_with_too_many_buckets__is_resource_exhausted(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	struct mu_attr key = {.kind = MU_ATTR_TYPE, .type = MU_INT64};
@@ -150,11 +150,11 @@ static void insert__into_a_table_of_endless_buckets__is_resource_exhausted(void 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_kernel__has_a_row_in_the_op_table),
-	    cmocka_unit_test(assign_add_by_reference__is_seen_by_those_who_read_before),
+	    cmocka_unit_test(kernel__of_every_op__has_a_row_in_the_op_table),
+	    cmocka_unit_test(assign_add_by_reference__after_a_read__changes_the_read_tensor),
 	    cmocka_unit_test(assign__of_a_shared_tensor__copies_it),
-	    cmocka_unit_test(sparse_cross__of_far_more_rows_than_values__ends),
-	    cmocka_unit_test(insert__into_a_table_of_endless_buckets__is_resource_exhausted),
+	    cmocka_unit_test(sparse_cross__of_many_rows_with_few_values__ends),
+	    cmocka_unit_test(insert__into_a_table_with_too_many_buckets__is_resource_exhausted),
 	};
 
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);

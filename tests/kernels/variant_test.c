@@ -18,7 +18,7 @@ static struct mu_tensor floats(int64_t n, const float *x)
 
 static const struct mu_attr one_type = {.kind = MU_ATTR_TYPE, .type = MU_VARIANT};
 
-/* Output 0 of one run of the op on the tensors, which it takes. */
+/* Runs the op once and returns output 0. Takes the references to the inputs. */
 static int run(const char *op, int n, struct mu_tensor *in, struct mu_tensor *out,
 	       struct mu_err *err)
 {
@@ -52,7 +52,7 @@ static struct mu_tensor optional_of(struct mu_tensor t)
 	return out;
 }
 
-static struct mu_tensor nothing(void)
+static struct mu_tensor empty_optional(void)
 {
 	struct mu_tensor out;
 	struct mu_err err;
@@ -61,7 +61,7 @@ static struct mu_tensor nothing(void)
 	return out;
 }
 
-static bool holds(const struct mu_tensor *optional)
+static bool has_value(const struct mu_tensor *optional)
 {
 	struct mu_tensor in = mu_tensor_ref(optional);
 	MU_AUTO_TENSOR out = {0};
@@ -71,7 +71,7 @@ static bool holds(const struct mu_tensor *optional)
 	return *MU_DATA(bool, &out);
 }
 
-static void assert_holds(const struct mu_tensor *optional, int64_t n, const float *want)
+static void assert_value(const struct mu_tensor *optional, int64_t n, const float *want)
 {
 	struct mu_tensor in = mu_tensor_ref(optional);
 	MU_AUTO_TENSOR out = {0};
@@ -85,42 +85,42 @@ static void assert_holds(const struct mu_tensor *optional, int64_t n, const floa
 static void zeros_of_an_optional__are_an_optional_of_zeros(void **state)
 {
 	MU_AUTO_TENSOR inner = optional_of(floats(2, (float[]){3, -4}));
-	struct mu_tensor of = optional_of(mu_tensor_ref(&inner)), none = nothing();
+	struct mu_tensor of = optional_of(mu_tensor_ref(&inner)), none = empty_optional();
 	MU_AUTO_TENSOR plain = {0}, nested = {0}, empty = {0}, held = {0};
 	struct mu_tensor again = mu_tensor_ref(&inner);
 	struct mu_err err;
 
 	assert_int_equal(run("ZerosLike", 1, &again, &plain, &err), 0);
-	assert_holds(&plain, 2, (float[]){0, 0});
-	assert_holds(&inner, 2, (float[]){3, -4});
+	assert_value(&plain, 2, (float[]){0, 0});
+	assert_value(&inner, 2, (float[]){3, -4});
 	assert_int_equal(run("ZerosLike", 1, &of, &nested, &err), 0);
 	struct mu_tensor take = mu_tensor_ref(&nested);
 	assert_int_equal(run("OptionalGetValue", 1, &take, &held, &err), 0);
-	assert_holds(&held, 2, (float[]){0, 0});
+	assert_value(&held, 2, (float[]){0, 0});
 	assert_int_equal(run("ZerosLike", 1, &none, &empty, &err), 0);
-	assert_false(holds(&empty));
+	assert_false(has_value(&empty));
 }
 
-static void a_sum_of_optionals__adds_what_they_hold(void **state)
+static void sum_of_optionals__of_equal_shapes__adds_their_values(void **state)
 {
 	MU_AUTO_TENSOR kept = optional_of(floats(2, (float[]){3, -4}));
 	struct mu_tensor in[] = {mu_tensor_ref(&kept), optional_of(floats(2, (float[]){1, 1})),
 				 mu_tensor_ref(&kept)};
-	struct mu_tensor none[] = {nothing(), nothing()};
+	struct mu_tensor none[] = {empty_optional(), empty_optional()};
 	MU_AUTO_TENSOR sum = {0}, empty = {0};
 	struct mu_err err;
 
 	assert_int_equal(run("AddN", 3, in, &sum, &err), 0);
-	assert_holds(&sum, 2, (float[]){7, -7});
-	assert_holds(&kept, 2, (float[]){3, -4});
+	assert_value(&sum, 2, (float[]){7, -7});
+	assert_value(&kept, 2, (float[]){3, -4});
 	assert_int_equal(run("AddN", 2, none, &empty, &err), 0);
-	assert_false(holds(&empty));
+	assert_false(has_value(&empty));
 }
 
 static void sum_of_optionals__of_mismatched_types__is_invalid(void **state)
 {
 	MU_AUTO_TENSOR two = optional_of(floats(2, (float[]){3, -4}));
-	struct mu_tensor others[] = {nothing(), optional_of(floats(1, (float[]){1})),
+	struct mu_tensor others[] = {empty_optional(), optional_of(floats(1, (float[]){1})),
 				     optional_of(mu_tensor_ref(&two))};
 
 	for (unsigned i = 0; i < MU_COUNT(others); i++) {
@@ -131,7 +131,7 @@ static void sum_of_optionals__of_mismatched_types__is_invalid(void **state)
 	}
 }
 
-/* The second has fewer objects than the first. */
+/* The second list has fewer elements than the first. */
 static void sum_of_variant_lists__of_mismatched_shapes__is_invalid(void **state)
 {
 	struct mu_tensor lists[2];
@@ -155,7 +155,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(zeros_of_an_optional__are_an_optional_of_zeros),
-	    cmocka_unit_test(a_sum_of_optionals__adds_what_they_hold),
+	    cmocka_unit_test(sum_of_optionals__of_equal_shapes__adds_their_values),
 	    cmocka_unit_test(sum_of_optionals__of_mismatched_types__is_invalid),
 	    cmocka_unit_test(sum_of_variant_lists__of_mismatched_shapes__is_invalid),
 	};
