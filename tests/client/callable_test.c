@@ -70,7 +70,7 @@ static void test_callable(const struct mu_session_options *options)
 	assert_float_equal(*MU_DATA(float, &count), CALLS, 0);
 }
 
-static void callable__runs_its_step_by_handle(void **state)
+static void callable__over_a_connection__runs_its_step(void **state)
 {
 	test_callable(&(struct mu_session_options){.isolate_state = true});
 }
@@ -114,7 +114,7 @@ static void invalid_callable__reports_the_reason(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(callable__runs_its_step_by_handle),
+	    cmocka_unit_test(callable__over_a_connection__runs_its_step),
 	    cmocka_unit_test(callable__with_a_server_in_the_process__runs_its_step),
 	    cmocka_unit_test(invalid_callable__reports_the_reason),
 	};

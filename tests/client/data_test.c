@@ -51,7 +51,7 @@ static void csv__split_by_a_seed__holds_out_the_same_rows_each_time(void **state
 {
 	char *path = file_with("0,0\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n7,7\n8,8\n9,9\n");
 	struct mu_dataset train, test, train2, test2;
-	int seen[10] = {0}, moved = 0;
+	int label_counts[10] = {0}, moved = 0;
 
 	assert_ok(mu_dataset_csv(&train, &test, &(struct mu_records){.pattern = path, .scale = 1},
 				 0.3, 7, &err),
@@ -60,17 +60,17 @@ static void csv__split_by_a_seed__holds_out_the_same_rows_each_time(void **state
 				 0.3, 7, &err),
 		  &err);
 	for (int i = 0; i < 7; i++)
-		seen[MU_DATA(int32_t, &train.y)[i]]++;
+		label_counts[MU_DATA(int32_t, &train.y)[i]]++;
 	for (int i = 0; i < 3; i++) {
 		int32_t label = MU_DATA(int32_t, &test.y)[i];
 
-		seen[label]++;
+		label_counts[label]++;
 		moved += label != 7 + i;
 		assert_int_equal(label, MU_DATA(int32_t, &test2.y)[i]);
 		assert_int_equal(label, (int)MU_DATA(float, &test.x)[i]);
 	}
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(seen[i], 1);
+		assert_int_equal(label_counts[i], 1);
 	assert_true(moved > 0);
 	mu_dataset_fini(&train);
 	mu_dataset_fini(&test);
@@ -101,7 +101,7 @@ static void batches__return_each_row_once_per_epoch(void **state)
 	char *path = file_with("0,0\n1,1\n2,2\n3,3\n4,4\n5,5\n");
 	struct mu_dataset train, test;
 	const struct mu_tensor *x, *y;
-	int seen[6] = {0};
+	int label_counts[6] = {0};
 
 	assert_ok(mu_dataset_csv(&train, &test, &(struct mu_records){.pattern = path, .scale = 1},
 				 0, 0, &err),
@@ -114,12 +114,12 @@ static void batches__return_each_row_once_per_epoch(void **state)
 		assert_ok(mu_batches_next(b, &x, &y, &err), &err);
 		assert_int_equal(x->shape.dim[0], 2);
 		for (int j = 0; j < 2; j++) {
-			seen[MU_DATA(int32_t, y)[j]]++;
+			label_counts[MU_DATA(int32_t, y)[j]]++;
 			assert_float_equal(MU_DATA(float, x)[j], (float)MU_DATA(int32_t, y)[j], 0);
 		}
 	}
 	for (int i = 0; i < 6; i++)
-		assert_int_equal(seen[i], 2);
+		assert_int_equal(label_counts[i], 2);
 	mu_batches_free(b);
 	mu_dataset_fini(&train);
 	mu_dataset_fini(&test);
@@ -195,7 +195,7 @@ static void prefetched_batch__is_unchanged_until_the_next_call(void **state)
 static void parts__divide_the_rows_among_workers(void **state)
 {
 	struct mu_dataset d;
-	int seen[6] = {0};
+	int label_counts[6] = {0};
 
 	six_rows(&d);
 	for (int part = 0; part < 4; part++) {
@@ -208,11 +208,11 @@ static void parts__divide_the_rows_among_workers(void **state)
 		assert_ok(mu_batches_next(b, &x, &y, &err), &err);
 		assert_int_equal(y->shape.count, part < 2 ? 2 : 1);
 		for (int64_t j = 0; j < y->shape.count; j++)
-			seen[MU_DATA(int32_t, y)[j]]++;
+			label_counts[MU_DATA(int32_t, y)[j]]++;
 		mu_batches_free(b);
 	}
 	for (int i = 0; i < 6; i++)
-		assert_int_equal(seen[i], 1);
+		assert_int_equal(label_counts[i], 1);
 	struct mu_batches *none;
 	assert_fails(mu_batches_open(&none, &d,
 				     &(struct mu_batch_options){.batch = 1, .part = 9, .parts = 10},

@@ -116,7 +116,7 @@ static struct mu_session *open_on(struct task_server *s, struct mu_builder *b)
 
 /* ---- training ---- */
 
-enum { ROWS = 24, WIDE = 12, HIDDEN = 20, CLASSES = 5, STEPS = 25 };
+enum { ROWS = 24, COLUMNS = 12, HIDDEN = 20, CLASSES = 5, STEPS = 25 };
 
 static void draw_batch(float *x, int64_t *label)
 {
@@ -124,9 +124,10 @@ static void draw_batch(float *x, int64_t *label)
 
 	for (int i = 0; i < ROWS; i++) {
 		label[i] = i % CLASSES;
-		for (int k = 0; k < WIDE; k++) {
+		for (int k = 0; k < COLUMNS; k++) {
 			seed = seed * 1664525u + 1013904223u;
-			x[i * WIDE + k] = (float)(seed >> 8) / (1 << 24) + (k == label[i] ? 1 : 0);
+			x[i * COLUMNS + k] =
+			    (float)(seed >> 8) / (1 << 24) + (k == label[i] ? 1 : 0);
 		}
 	}
 }
@@ -149,16 +150,16 @@ static void train_on(struct task_server *server, const char *optimizer, float *l
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
 	struct mu_init drawn = {.kind = MU_INIT_UNIFORM, .value = 0.3, .seed = 11};
-	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1, WIDE));
+	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1, COLUMNS));
 	struct mu_out y = mu_placeholder(b, "y", MU_INT64, MU_SHAPE(-1));
-	struct mu_var *w1 = mu_variable(b, "w1", MU_FLOAT, MU_SHAPE(WIDE, HIDDEN), drawn, true);
+	struct mu_var *w1 = mu_variable(b, "w1", MU_FLOAT, MU_SHAPE(COLUMNS, HIDDEN), drawn, true);
 	struct mu_var *b1 = mu_variable(b, "b1", MU_FLOAT, MU_SHAPE(HIDDEN), MU_ZEROS, true);
 	struct mu_var *w2 = mu_variable(b, "w2", MU_FLOAT, MU_SHAPE(HIDDEN, CLASSES), drawn, true);
 	struct mu_var *b2 = mu_variable(b, "b2", MU_FLOAT, MU_SHAPE(CLASSES), MU_ZEROS, true);
 	struct mu_out h = mu_relu(b, mu_bias_add(b, mu_matmul(b, x, mu_read(w1)), mu_read(b1)));
 	struct mu_out logits = mu_bias_add(b, mu_matmul(b, h, mu_read(w2)), mu_read(b2));
 	struct mu_out loss = mu_mean(b, mu_sparse_softmax_xent(b, logits, y), NULL, 0);
-	float data[ROWS * WIDE];
+	float data[ROWS * COLUMNS];
 	int64_t label[ROWS];
 	struct mu_optimizer o;
 
@@ -168,7 +169,7 @@ static void train_on(struct task_server *server, const char *optimizer, float *l
 	o.clip_norm = 1e6;
 	struct mu_out step = mu_minimize(b, &o, loss, mu_global_step(b)), init = mu_init_all(b);
 	draw_batch(data, label);
-	MU_AUTO_TENSOR xs = batch(MU_FLOAT, WIDE, data);
+	MU_AUTO_TENSOR xs = batch(MU_FLOAT, COLUMNS, data);
 	MU_AUTO_TENSOR ys = batch(MU_INT64, 0, label);
 	const struct mu_feed feeds[] = {{x, &xs}, {y, &ys}};
 	const struct mu_run run = {.feeds = feeds,
@@ -200,7 +201,7 @@ static void training__on_a_gpu__has_the_losses_of_the_cpu(void **state)
 					 optimizers[k], i, (double)got[i], (double)want[i]);
 		assert_true(got[STEPS - 1] < got[0]);
 	}
-	assert_true(info_of(0).peak > 4 * (WIDE * HIDDEN + HIDDEN * CLASSES));
+	assert_true(info_of(0).peak > 4 * (COLUMNS * HIDDEN + HIDDEN * CLASSES));
 }
 
 /* The variables of an isolated session are freed with the session, also on the GPU. */
@@ -392,7 +393,7 @@ static struct mu_out const_longs(struct mu_builder *b, const int64_t *v, int64_t
 	return mu_const(b, "longs", &t);
 }
 
-static struct mu_out const_no(struct mu_builder *b)
+static struct mu_out const_false(struct mu_builder *b)
 {
 	const bool no = false;
 	MU_AUTO_TENSOR t = {0};
@@ -411,7 +412,7 @@ static struct mu_out through_lists(struct mu_builder *b, struct mu_out rows)
 {
 	struct mu_out two = mu_const_int(b, MU_INT32, 2);
 	struct mu_out wide = mu_const_ints(b, (int32_t[]){WIDTH}, 1);
-	struct mu_out any = mu_const_int(b, MU_INT32, -1), no = const_no(b);
+	struct mu_out any = mu_const_int(b, MU_INT32, -1), no = const_false(b);
 	struct mu_out cut =
 	    mu_op(b, "TensorListFromTensor", MU_IN(mu_square(b, rows), wide), FLOATS);
 	struct mu_out row = mu_op(b, "TensorListGetItem", MU_IN(cut, two, wide), FLOATS);
@@ -420,8 +421,8 @@ static struct mu_out through_lists(struct mu_builder *b, struct mu_out rows)
 	struct mu_out unset = mu_op(b, "TensorListGetItem", MU_IN(empty, two, wide), FLOATS);
 	struct mu_out one = mu_op(b, "TensorListSetItem",
 				  MU_IN(empty, two, mu_add(b, mu_neg(b, row), unset)), FLOATS);
-	struct mu_out turn = mu_op(b, "Switch", MU_IN(one, no), LISTS);
-	struct mu_out back = mu_op(b, "Merge", MU_IN(turn, mu_port(turn, 1)),
+	struct mu_out switched = mu_op(b, "Switch", MU_IN(one, no), LISTS);
+	struct mu_out back = mu_op(b, "Merge", MU_IN(switched, mu_port(switched, 1)),
 				   MU_ATTRS(MU_A_TYPE("T", MU_VARIANT), MU_A_INT("N", 2)));
 	struct mu_out more = mu_op(
 	    b, "TensorListScatterIntoExistingList",
@@ -478,13 +479,13 @@ static struct mu_out through_a_variable(struct mu_builder *b, struct mu_out rows
 
 typedef struct mu_out container_fn(struct mu_builder *b, struct mu_out rows);
 
-static void run_containers(struct task_server *server, container_fn *through_fn,
+static void run_containers(struct task_server *server, container_fn *container,
 			   struct mu_tensor *out)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
 	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(3, WIDTH));
-	struct mu_out made = through_fn(b, x);
+	struct mu_out made = container(b, x);
 	struct mu_shape shape;
 	MU_AUTO_TENSOR rows = {0};
 
@@ -502,14 +503,14 @@ static void run_containers(struct task_server *server, container_fn *through_fn,
 }
 
 /* The step makes one copy to the host, so the stored tensors never left the GPU. */
-static void compare_devices(container_fn *through_fn, int rows)
+static void compare_devices(container_fn *container, int rows)
 {
 	MU_AUTO_TENSOR want = {0}, got = {0};
 	struct fake_cuda_counts before, after;
 
-	run_containers(cpu, through_fn, &want);
+	run_containers(cpu, container, &want);
 	get_counts(&before);
-	run_containers(gpu, through_fn, &got);
+	run_containers(gpu, container, &got);
 	get_counts(&after);
 	assert_int_equal(want.shape.count, rows * WIDTH);
 	assert_int_equal(got.shape.count, rows * WIDTH);
@@ -536,7 +537,7 @@ static void lists__on_a_gpu__store_tensors_on_the_gpu(void **state)
 
 /* ---- out of memory ---- */
 
-static void too_large_a_tensor__fails_with_a_report_of_memory_use(void **state)
+static void tensor__that_is_too_large__fails_with_a_report_of_memory_use(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
@@ -578,7 +579,7 @@ int main(void)
 	    cmocka_unit_test(arrays_and_stacks__on_a_gpu__store_tensors_on_the_gpu),
 	    cmocka_unit_test(lists__on_a_gpu__store_tensors_on_the_gpu),
 	    cmocka_unit_test(temporary_variables__on_a_gpu__are_on_the_gpu),
-	    cmocka_unit_test(too_large_a_tensor__fails_with_a_report_of_memory_use),
+	    cmocka_unit_test(tensor__that_is_too_large__fails_with_a_report_of_memory_use),
 	    cmocka_unit_test(required_kernel_level__above_that_of_the_gpu__fails),
 	};
 	return cmocka_run_group_tests(tests, start_servers, stop_servers);

@@ -78,7 +78,7 @@ static inline struct mu_out long_ints(struct mu_builder *b, struct mu_out x)
 }
 
 /* Concatenates the first two outputs of x's node, so that other outputs have no gradient. */
-static inline struct mu_out second(struct mu_builder *b, struct mu_out x)
+static inline struct mu_out first_two_outputs(struct mu_builder *b, struct mu_out x)
 {
 	return mu_op(b, "ConcatV2",
 		     MU_IN(mu_port(x, 1), mu_port(x, 0), mu_const_int(b, MU_INT32, 0)));
@@ -90,7 +90,7 @@ static inline struct mu_node_attr int_list(const char *name, unsigned n, const i
 	    name, {.kind = MU_ATTR_LIST + MU_ATTR_INT, .n = n, .is = (int64_t *)v}};
 }
 
-static inline struct mu_out truth(struct mu_builder *b, bool v)
+static inline struct mu_out const_bool(struct mu_builder *b, bool v)
 {
 	return mu_cast(b, mu_const_int(b, MU_INT32, v), MU_BOOL);
 }
@@ -98,17 +98,17 @@ static inline struct mu_out truth(struct mu_builder *b, bool v)
 /* taken ? 3 x² : x */
 static inline struct mu_out branch(struct mu_builder *b, struct mu_out x, bool taken)
 {
-	struct mu_out s = mu_op(b, "Switch", MU_IN(x, truth(b, taken)));
+	struct mu_out s = mu_op(b, "Switch", MU_IN(x, const_bool(b, taken)));
 	struct mu_out yes = mu_mul(b, mu_square(b, mu_port(s, 1)), mu_const_float(b, 3));
 
 	return mu_op(b, "Merge", MU_IN(mu_identity(b, s), yes));
 }
 
 /* x² through one side of a Switch, plus x */
-static inline struct mu_out one_side(struct mu_builder *b, struct mu_out x)
+static inline struct mu_out square_through_switch(struct mu_builder *b, struct mu_out x)
 {
-	struct mu_out s = mu_op(b, "Switch", MU_IN(x, truth(b, true)));
-	struct mu_out other = mu_op(b, "Switch", MU_IN(row(b, 3), truth(b, true)));
+	struct mu_out s = mu_op(b, "Switch", MU_IN(x, const_bool(b, true)));
+	struct mu_out other = mu_op(b, "Switch", MU_IN(row(b, 3), const_bool(b, true)));
 
 	return mu_add(b, x,
 		      mu_op(b, "Merge", MU_IN(mu_identity(b, other), mu_square(b, mu_port(s, 1)))));

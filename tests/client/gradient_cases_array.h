@@ -37,12 +37,12 @@ CASE(y_pack,
      mu_op(b, "Pack", MU_IN(x, values(b, 3, 4, 1), mu_square(b, x)), MU_ATTRS(MU_A_INT("axis", 1))))
 CASE(y_unpack,
      mu_port(mu_op(b, "Unpack", MU_IN(x), MU_ATTRS(MU_A_INT("num", 4), MU_A_INT("axis", -1))), 2))
-CASE(y_split, second(b, mu_op(b, "Split", MU_IN(mu_const_int(b, MU_INT32, 1), x),
-			      MU_ATTRS(MU_A_INT("num_split", 3)))))
-CASE(y_splitv,
-     second(b, mu_op(b, "SplitV",
-		     MU_IN(x, ints(b, 3, (int32_t[]){1, 3, 2}), mu_const_int(b, MU_INT32, 0)),
-		     MU_ATTRS(MU_A_INT("num_split", 3)))))
+CASE(y_split, first_two_outputs(b, mu_op(b, "Split", MU_IN(mu_const_int(b, MU_INT32, 1), x),
+					 MU_ATTRS(MU_A_INT("num_split", 3)))))
+CASE(y_splitv, first_two_outputs(b, mu_op(b, "SplitV",
+					  MU_IN(x, ints(b, 3, (int32_t[]){1, 3, 2}),
+						mu_const_int(b, MU_INT32, 0)),
+					  MU_ATTRS(MU_A_INT("num_split", 3)))))
 CASE(y_reshape_1, mu_reshape(b, x, ints(b, 2, (int32_t[]){2, -1})))
 CASE(y_reversev2, mu_op(b, "ReverseV2", MU_IN(x, ints(b, 1, (int32_t[]){1}))))
 CASE(y_tile, mu_op(b, "Tile", MU_IN(x, ints(b, 2, (int32_t[]){2, 3}))))
@@ -78,7 +78,7 @@ CASE(y_tensorstridedsliceupdate_value,
 		 ints(b, 2, (int32_t[]){2, -2}), x)))
 CASE(y_switch_and_merge_taken, branch(b, x, true))
 CASE(y_switch_and_merge_not_taken, branch(b, x, false))
-CASE(y_switch_one_side, one_side(b, x))
+CASE(y_switch_one_side, square_through_switch(b, x))
 CASE(y_mirrorpadgrad_reflect,
      mu_op(b, "MirrorPadGrad", MU_IN(x, table(b, 2, 2, (int32_t[]){1, 0, 2, 1})),
 	   MU_ATTRS(MU_A_STR("mode", "REFLECT"))))

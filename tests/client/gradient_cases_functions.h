@@ -45,7 +45,7 @@ static struct mu_out branches(struct mu_builder *b, const char *op, struct mu_ou
 				   mu_function_new(b, "other_way", other_way, NULL, LIKE(x, y), 1)};
 
 	if (strstr(op, "If"))
-		o = mu_if(b, truth(b, way == 0), f[0], f[1], LIKE(x, y));
+		o = mu_if(b, const_bool(b, way == 0), f[0], f[1], LIKE(x, y));
 	else
 		o = mu_case(b, mu_const_int(b, MU_INT32, way), f, 2, LIKE(x, y));
 	return mu_add(b, o, mu_square(b, x)); /* the sum has a gradient in both branches */
@@ -76,16 +76,17 @@ CASE(y_case_stateful, as_stateful(b, input_of(branches(b, "Case", x, 0), 0), "Ca
 
 /* ---- loops: variables i, h, w and the number of iterations ---- */
 FN(more, out[0] = mu_op(b, "Less", MU_IN(in[0], in[3])))
-FN(recur, struct mu_out turned = mu_matmul(b, in[1], in[2]);
+FN(recur, struct mu_out product = mu_matmul(b, in[1], in[2]);
    out[0] = mu_add(b, in[0], mu_const_int(b, MU_INT32, 1));
-   out[1] = mu_tanh(b, mu_add(b, mu_mul(b, turned, mu_const_float(b, 0.2f)),
+   out[1] = mu_tanh(b, mu_add(b, mu_mul(b, product, mu_const_float(b, 0.2f)),
 			      mu_mul(b, mu_cast(b, in[0], MU_FLOAT),
 				     mu_mul(b, in[1], mu_const_float(b, 0.3f)))));
    out[2] = in[2]; out[3] = in[3])
 static struct mu_out loop(struct mu_builder *b, mu_make body, struct mu_out h, struct mu_out w,
-			  int turns)
+			  int iterations)
 {
-	struct mu_out zero = mu_const_int(b, MU_INT32, 0), n = mu_const_int(b, MU_INT32, turns);
+	struct mu_out zero = mu_const_int(b, MU_INT32, 0),
+		      n = mu_const_int(b, MU_INT32, iterations);
 
 	return mu_while(b, mu_function_new(b, "more", more, NULL, LIKE(zero, h, w, n), 1),
 			mu_function_new(b, "body", body, NULL, LIKE(zero, h, w, n), 4),

@@ -62,9 +62,9 @@ CASE(y_raggedfillemptyrows,
 			 mu_const_int(b, MU_INT64, 5), mu_const_float(b, 3))),
 	     1))
 CASE(y_topkv2, mu_op(b, "TopKV2", MU_IN(x, mu_const_int(b, MU_INT32, 2))))
-CASE(y_dynamicpartition,
-     second(b, mu_op(b, "DynamicPartition", MU_IN(x, ints(b, 4, (int32_t[]){1, 0, 1, 2})),
-		     MU_ATTRS(MU_A_INT("num_partitions", 3)))))
+CASE(y_dynamicpartition, first_two_outputs(b, mu_op(b, "DynamicPartition",
+						    MU_IN(x, ints(b, 4, (int32_t[]){1, 0, 1, 2})),
+						    MU_ATTRS(MU_A_INT("num_partitions", 3)))))
 CASE(y_dynamicstitch,
      mu_op(b, "DynamicStitch",
 	   MU_IN(ints(b, 2, (int32_t[]){1, 3}), ints(b, 2, (int32_t[]){0, 2}), x, mu_square(b, x)),

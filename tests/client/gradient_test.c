@@ -149,7 +149,7 @@ static void gradient_of_a_resource_variable__is_that_of_its_handle(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
-	struct mu_session_options own = {.isolate_state = true};
+	struct mu_session_options options = {.isolate_state = true};
 	struct mu_pshape shape = MU_SHAPE(3, 2);
 	struct mu_out v = mu_op(
 	    b, "VarHandleOp", MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT), MU_A_SHAPE("shape", &shape)));
@@ -171,7 +171,7 @@ static void gradient_of_a_resource_variable__is_that_of_its_handle(void **state)
 	record_ops(b);
 	mu_gradients(b, loss, &v, 1, &g);
 	assert_ok(mu_builder_check(b, &err), &err);
-	assert_ok(mu_session_open(&s, test_server(), b, &own, &err), &err);
+	assert_ok(mu_session_open(&s, test_server(), b, &options, &err), &err);
 	assert_ok(mu_session_do(s, set, &err), &err);
 	assert_ok(mu_session_get(s, g, &found, &err), &err);
 	for (int i = 0; i < 6; i++) {
@@ -189,10 +189,10 @@ static void gradient_of_a_switched_variable__passes_the_branch_that_ran(void **s
 	for (int way = 0; way < 2; way++) {
 		MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 		MU_AUTO(mu_session_close) struct mu_session *s = NULL;
-		struct mu_session_options own = {.isolate_state = true};
+		struct mu_session_options options = {.isolate_state = true};
 		struct mu_init three = {.kind = MU_INIT_VALUE, .value = 3};
 		struct mu_var *v = mu_variable(b, "v", MU_FLOAT, MU_SHAPE(2), three, true);
-		struct mu_out sides = mu_op(b, "RefSwitch", MU_IN(v->ref, truth(b, way)));
+		struct mu_out sides = mu_op(b, "RefSwitch", MU_IN(v->ref, const_bool(b, way)));
 		struct mu_out joined = mu_op(b, "RefMerge", MU_IN(sides, mu_port(sides, 1)));
 		struct mu_out loss = mu_sum(b, mu_square(b, mu_identity(b, joined)), NULL, 0);
 		struct mu_out g, init = mu_init_all(b);
@@ -201,7 +201,7 @@ static void gradient_of_a_switched_variable__passes_the_branch_that_ran(void **s
 		record_ops(b);
 		mu_gradients(b, loss, &v->ref, 1, &g);
 		assert_ok(mu_builder_check(b, &err), &err);
-		assert_ok(mu_session_open(&s, test_server(), b, &own, &err), &err);
+		assert_ok(mu_session_open(&s, test_server(), b, &options, &err), &err);
 		assert_ok(mu_session_do(s, init, &err), &err);
 		assert_ok(mu_session_get(s, g, &found, &err), &err);
 		assert_float_equal(MU_DATA(float, &found)[1], 6, 1e-5);
@@ -219,7 +219,7 @@ static void every_gradient__has_a_case(void **state)
 	}
 }
 
-/* ---- which ops have none ---- */
+/* ---- ops without gradients ---- */
 
 /* Ops with real inputs and outputs that have no gradient here. */
 static const struct {
@@ -434,16 +434,16 @@ static bool is_real(const struct mu_arg_def *a)
 /* True if the op has real inputs and outputs and modifies no variable. */
 static bool may_be_differentiable(const struct mu_op_def *op)
 {
-	bool takes = false, gives = false;
+	bool has_real_input = false, has_real_output = false;
 
 	for (unsigned i = 0; i < op->n_inputs; i++) {
-		takes |= is_real(&op->inputs[i]) && !op->inputs[i].is_ref;
+		has_real_input |= is_real(&op->inputs[i]) && !op->inputs[i].is_ref;
 		if (op->inputs[i].is_ref)
 			return false;
 	}
 	for (unsigned i = 0; i < op->n_outputs; i++)
-		gives |= is_real(&op->outputs[i]);
-	return takes && gives;
+		has_real_output |= is_real(&op->outputs[i]);
+	return has_real_input && has_real_output;
 }
 
 static void every_op_with_a_kernel__has_a_gradient_or_a_reason(void **state)

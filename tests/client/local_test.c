@@ -103,8 +103,7 @@ static void session__with_a_feed_for_a_variable__shares_it(void **state)
 		      &(struct mu_run){.feeds = &feed, .n_feeds = 1, .fetches = &y, .n_fetches = 1},
 		      &got, &err),
 		  &err);
-	WAIT_UNTIL(
-	    mu_tensor_is_sole(&t)); /* the server gives its references back after its reply */
+	WAIT_UNTIL(mu_tensor_is_sole(&t)); /* the server releases its references after its reply */
 	mu_tensor_unref(&got);
 	assert_ok(
 	    mu_session_run(

@@ -176,7 +176,7 @@ static void loss_of_each_number_type__passes_the_nan_check(void **state)
 	assert_ok(mu_event_close(events, &err), &err);
 }
 
-static void closed_queue__is_not_taken_for_a_lost_session(void **state)
+static void closed_queue__does_not_reopen_the_session(void **state)
 {
 	struct program p;
 	int64_t start = mu_clock_ms();
@@ -425,7 +425,7 @@ int main(void)
 	    T(checkpoint_without_a_variable__names_the_variable),
 	    T(nan_loss__fails_the_training),
 	    T(loss_of_each_number_type__passes_the_nan_check),
-	    T(closed_queue__is_not_taken_for_a_lost_session),
+	    T(closed_queue__does_not_reopen_the_session),
 	    T(summaries__are_written_at_their_interval),
 	    T(summaries_of_many_values__are_written_up_to_the_limit),
 	    T(unreachable_target__is_unavailable_after_the_timeout),

@@ -19,7 +19,7 @@ static void optimizers__reduce_the_loss(void **state)
 	for (size_t k = 0; k < MU_COUNT(kinds); k++) {
 		MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 		MU_AUTO(mu_session_close) struct mu_session *s = NULL;
-		struct mu_session_options own = {.isolate_state = true};
+		struct mu_session_options options = {.isolate_state = true};
 		struct mu_init one = {.kind = MU_INIT_VALUE, .value = 1};
 		struct mu_var *x = mu_variable(b, "x", MU_FLOAT, MU_SHAPE(3), one, true);
 		struct mu_optimizer o;
@@ -31,7 +31,7 @@ static void optimizers__reduce_the_loss(void **state)
 		struct mu_out train = mu_minimize(b, &o, loss, mu_global_step(b));
 		struct mu_out init = mu_init_all(b);
 		assert_ok(mu_builder_check(b, &err), &err);
-		assert_ok(mu_session_open(&s, test_server(), b, &own, &err), &err);
+		assert_ok(mu_session_open(&s, test_server(), b, &options, &err), &err);
 		assert_ok(mu_session_do(s, init, &err), &err);
 		for (int i = 0; i < 20; i++)
 			assert_ok(mu_session_do(s, train, &err), &err);
@@ -49,7 +49,7 @@ static void adam__updates_variables_of_several_types(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
-	struct mu_session_options own = {.isolate_state = true};
+	struct mu_session_options options = {.isolate_state = true};
 	struct mu_init one = {.kind = MU_INIT_VALUE, .value = 1};
 	struct mu_var *x = mu_variable(b, "x", MU_FLOAT, MU_SCALAR, one, true);
 	struct mu_var *y = mu_variable(b, "y", MU_DOUBLE, MU_SCALAR, one, true);
@@ -61,7 +61,7 @@ static void adam__updates_variables_of_several_types(void **state)
 	MU_AUTO_TENSOR a = {0};
 	MU_AUTO_TENSOR c = {0};
 
-	assert_ok(mu_session_open(&s, test_server(), b, &own, &err), &err);
+	assert_ok(mu_session_open(&s, test_server(), b, &options, &err), &err);
 	assert_ok(mu_session_do(s, init, &err), &err);
 	assert_ok(mu_session_do(s, train, &err), &err);
 	assert_ok(mu_session_get(s, mu_read(x), &a, &err), &err);
@@ -75,13 +75,13 @@ static float value_after_three_steps(const struct mu_optimizer *o, float slope)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
-	struct mu_session_options own = {.isolate_state = true};
+	struct mu_session_options options = {.isolate_state = true};
 	struct mu_var *x = mu_variable(b, "x", MU_FLOAT, MU_SHAPE(1), MU_ZEROS, true);
 	struct mu_out loss = mu_mul(b, mu_const_float(b, slope), mu_sum(b, mu_read(x), NULL, 0));
 	struct mu_out train = mu_minimize(b, o, loss, mu_global_step(b)), init = mu_init_all(b);
 	MU_AUTO_TENSOR value = {0};
 
-	assert_ok(mu_session_open(&s, test_server(), b, &own, &err), &err);
+	assert_ok(mu_session_open(&s, test_server(), b, &options, &err), &err);
 	assert_ok(mu_session_do(s, init, &err), &err);
 	for (int i = 0; i < 3; i++)
 		assert_ok(mu_session_do(s, train, &err), &err);
@@ -138,7 +138,7 @@ static void gradients__use_the_weights_before_the_update(void **state)
 	for (int first = 0; first < 2; first++) {
 		MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 		MU_AUTO(mu_session_close) struct mu_session *s = NULL;
-		struct mu_session_options own = {.isolate_state = true};
+		struct mu_session_options options = {.isolate_state = true};
 		struct mu_init half = {.kind = MU_INIT_VALUE, .value = 0.5};
 		struct mu_init two = {.kind = MU_INIT_VALUE, .value = 2};
 		struct mu_var *w = mu_variable(b, "w", MU_FLOAT, MU_SHAPE(1, 1), half, true);
@@ -152,7 +152,7 @@ static void gradients__use_the_weights_before_the_update(void **state)
 		MU_AUTO_TENSOR got_w = {0};
 		MU_AUTO_TENSOR got_v = {0};
 
-		assert_ok(mu_session_open(&s, test_server(), b, &own, &err), &err);
+		assert_ok(mu_session_open(&s, test_server(), b, &options, &err), &err);
 		assert_ok(mu_session_do(s, init, &err), &err);
 		assert_ok(mu_session_do(s, train, &err), &err);
 		assert_ok(mu_session_get(s, mu_read(w), &got_w, &err), &err);
@@ -168,12 +168,12 @@ enum { NAMES = 6, WIDTH = 2 };
 
 /* Trains a table for `steps` steps on the squares of rows 4, 1 and 4, and of row 1 again with
  * `twice`. The rows are gathered, or with `whole` selected by a matrix product. */
-static void train_table(const struct mu_optimizer *o, bool whole, bool twice, int steps,
+static void train_table(const struct mu_optimizer *o, bool dense, bool twice, int steps,
 			struct mu_tensor *out, bool *as_rows)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
-	struct mu_session_options own = {.isolate_state = true};
+	struct mu_session_options options = {.isolate_state = true};
 	struct mu_init half = {.kind = MU_INIT_VALUE, .value = 0.5};
 	struct mu_var *v = mu_variable(b, "table", MU_FLOAT, MU_SHAPE(NAMES, WIDTH), half, true);
 	struct mu_out ids[2] = {mu_const_ints(b, (int32_t[]){4, 1, 4}, 3),
@@ -183,7 +183,7 @@ static void train_table(const struct mu_optimizer *o, bool whole, bool twice, in
 	for (int i = 0; i < (twice ? 2 : 1); i++) {
 		struct mu_out rows;
 
-		if (whole)
+		if (dense)
 			rows = mu_matmul(b,
 					 mu_op(b, "OneHot",
 					       MU_IN(ids[i], mu_const_int(b, MU_INT32, NAMES),
@@ -203,7 +203,7 @@ static void train_table(const struct mu_optimizer *o, bool whole, bool twice, in
 			*as_rows = true;
 	}
 	assert_ok(mu_builder_check(b, &err), &err);
-	assert_ok(mu_session_open(&s, test_server(), b, &own, &err), &err);
+	assert_ok(mu_session_open(&s, test_server(), b, &options, &err), &err);
 	assert_ok(mu_session_do(s, init, &err), &err);
 	for (int i = 0; i < steps; i++)
 		assert_ok(mu_session_do(s, train, &err), &err);
@@ -231,16 +231,16 @@ static void gathered_rows__are_updated_as_in_the_dense_update(void **state)
 		MU_AUTO_TENSOR rows = {0};
 		MU_AUTO_TENSOR all = {0};
 		const char *name = kinds[k / 2].name;
-		bool alone, whole;
+		bool alone, dense;
 
 		assert_ok(mu_optimizer_named(name, 0.1, &o, &err), &err);
 		o.clip_norm = kinds[k / 2].clip;
 		o.l2 = kinds[k / 2].l2;
 		train_table(&o, false, k % 2, kinds[k / 2].steps, &rows, &alone);
-		train_table(&o, true, k % 2, kinds[k / 2].steps, &all, &whole);
-		if (alone != kinds[k / 2].rows || whole)
+		train_table(&o, true, k % 2, kinds[k / 2].steps, &all, &dense);
+		if (alone != kinds[k / 2].rows || dense)
 			fail_msg("%s: rows are updated alone: %d, whole tables as rows: %d", name,
-				 alone, whole);
+				 alone, dense);
 		for (int i = 0; i < NAMES * WIDTH; i++) {
 			float got = MU_DATA(float, &rows)[i], want = MU_DATA(float, &all)[i];
 			/* ftrl recomputes its slots for every row of the gradient */

@@ -22,12 +22,12 @@ struct worker {
 	float own;
 	bool chief;
 	int64_t delay_us;
-	struct mu_hook *more;     /* a hook on the stack of the test */
-	volatile int *stop;       /* stop flag of this worker */
-	pthread_barrier_t *begin; /* barrier before the first step */
-	int64_t last;             /* final step; 0: STEPS */
-	int64_t ends_after;       /* after this many own steps it stops all workers; 0: never */
-	int64_t has_data_for;     /* end of data after this many own steps; 0: never */
+	struct mu_hook *extra_hook; /* a hook on the stack of the test */
+	volatile int *stop;         /* stop flag of this worker */
+	pthread_barrier_t *begin;   /* barrier before the first step */
+	int64_t last;               /* final step; 0: STEPS */
+	int64_t ends_after;   /* steps of this worker after which it stops all workers; 0: never */
+	int64_t has_data_for; /* steps of this worker until its end of data; 0: never */
 	int rc;
 	int64_t steps, first_step, last_step;
 	struct mu_err err;
@@ -65,8 +65,8 @@ static void *worker_thread(void *arg)
 		return NULL;
 	if (w->begin && !w->chief)
 		pthread_barrier_wait(w->begin);
-	if (w->more)
-		hooks[n++] = w->more;
+	if (w->extra_hook)
+		hooks[n++] = w->extra_hook;
 	hooks[n++] = mu_stop_at_step_hook(w->last ? w->last : STEPS);
 	if (w->chief)
 		hooks[n++] = mu_sync_hook(&w->sync);
@@ -151,7 +151,7 @@ static void two_workers__apply_the_average_gradient(void **state)
 	test_server_stop(NULL);
 }
 
-static void slow_worker__with_a_backup__is_not_waited_for(void **state)
+static void slow_worker__with_a_backup__does_not_delay_the_step(void **state)
 {
 	struct worker w[3] = {{.own = 2, .chief = true}, {.own = 2}, {.own = 50}};
 
@@ -185,14 +185,14 @@ static int signal_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_
 static _Atomic bool chief_has_saved;
 static bool had_saved; /* when the other worker ended */
 
-static int end_of_chief(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *e)
+static int on_chief_end(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *e)
 {
 	usleep(200000);
 	chief_has_saved = true;
 	return 0;
 }
 
-static int end_of_worker(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *e)
+static int on_worker_end(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *e)
 {
 	had_saved = chief_has_saved;
 	return 0;
@@ -201,9 +201,9 @@ static int end_of_worker(struct mu_hook *h, struct mu_session *s, int64_t step, 
 /* If the ps were lost in between, the chief would need the worker again. */
 static void worker_at_the_last_step__waits_until_the_chief_has_saved(void **state)
 {
-	struct mu_hook chief = {.end = end_of_chief}, other = {.end = end_of_worker};
-	struct worker w[2] = {{.own = 1, .chief = true, .more = &chief},
-			      {.own = 3, .more = &other}};
+	struct mu_hook chief = {.end = on_chief_end}, other = {.end = on_worker_end};
+	struct worker w[2] = {{.own = 1, .chief = true, .extra_hook = &chief},
+			      {.own = 3, .extra_hook = &other}};
 
 	build_graph(&w[0], 2, 2, 0);
 	build_graph(&w[1], 2, 2, 1);
@@ -218,7 +218,7 @@ static void stopped_worker__leaves_and_the_others_continue(void **state)
 	struct signal_hook tell = {.base = {.after = signal_after}, .at = 5, .stop = &stop};
 	struct worker w[2] = {{.own = 1, .chief = true}, {.own = 3, .stop = &stop}};
 
-	w[0].more = &tell.base;
+	w[0].extra_hook = &tell.base;
 	build_graph(&w[0], 0, 2, 0);
 	build_graph(&w[1], 0, 2, 1);
 	assert_true(run_workers(w, 2) > 0);
@@ -241,7 +241,7 @@ static void worker_at_the_end_of_its_data__leaves_and_the_others_continue(void *
 
 /* Started for one worker. The second joins at step 5, and by step 20 at the latest every step waits
  * for it. */
-static void additional_worker__joins(void **state)
+static void additional_worker__that_starts_late__joins(void **state)
 {
 	pthread_barrier_t begin;
 	struct signal_hook tell = {.base = {.after = signal_after}, .at = 5, .begin = &begin};
@@ -250,7 +250,7 @@ static void additional_worker__joins(void **state)
 	volatile int stop = 0;
 
 	pthread_barrier_init(&begin, NULL, 2);
-	w[0].more = &tell.base;
+	w[0].extra_hook = &tell.base;
 	w[0].stop = &stop;
 	w[1].stop = &stop;
 	w[1].ends_after = 10;
@@ -332,11 +332,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(more_backup_workers_than_workers__fail),
 	    cmocka_unit_test(two_workers__apply_the_average_gradient),
-	    cmocka_unit_test(slow_worker__with_a_backup__is_not_waited_for),
+	    cmocka_unit_test(slow_worker__with_a_backup__does_not_delay_the_step),
 	    cmocka_unit_test(worker_at_the_last_step__waits_until_the_chief_has_saved),
 	    cmocka_unit_test(stopped_worker__leaves_and_the_others_continue),
 	    cmocka_unit_test(worker_at_the_end_of_its_data__leaves_and_the_others_continue),
-	    cmocka_unit_test(additional_worker__joins),
+	    cmocka_unit_test(additional_worker__that_starts_late__joins),
 	    cmocka_unit_test(gradients_lost_by_an_update__are_added_again),
 	};
 

@@ -158,7 +158,7 @@ static void restarted_chief__reads_the_best_score(void **state)
 static int files_after_saves(double keep_every_hours)
 {
 	struct program p;
-	int there = 0;
+	int n_files = 0;
 
 	build_graph(&p,
 		    &(struct mu_saver_options){.keep = 1, .keep_every_hours = keep_every_hours});
@@ -173,10 +173,10 @@ static int files_after_saves(double keep_every_hours)
 		char path[128];
 
 		snprintf(path, sizeof(path), "%s/model.ckpt-%d", folder, i);
-		there += mu_bundle_exists(path);
+		n_files += mu_bundle_exists(path);
 	}
 	close_all(&p);
-	return there;
+	return n_files;
 }
 
 static void one_checkpoint_per_interval__stays(void **state)
@@ -225,7 +225,7 @@ static void selected_variables__are_restored_under_other_names(void **state)
 	assert_float_equal(MU_DATA(float, &got_z)[0], 7, 0);
 }
 
-/* As in an export of the best model: selected variables with the values of the checkpoint. */
+/* An export of the best model: selected variables get the values of the checkpoint. */
 static void selected_variables__are_copied_from_a_checkpoint_without_a_session(void **state)
 {
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;

@@ -11,22 +11,22 @@
 enum { WAIT_MS = 4500 }; /* the first report comes after 3 s */
 
 /* Redirects standard error to a file. */
-static int redirect_stderr(int *own)
+static int redirect_stderr(int *saved_fd)
 {
 	int file = memfd_create("said", MFD_CLOEXEC);
 
-	*own = dup(STDERR_FILENO);
+	*saved_fd = dup(STDERR_FILENO);
 	assert_true(dup2(file, STDERR_FILENO) == STDERR_FILENO);
 	return file;
 }
 
-static void restore_stderr(int file, int own, char *output, size_t size)
+static void restore_stderr(int file, int saved_fd, char *output, size_t size)
 {
 	ssize_t n = pread(file, output, size - 1, 0);
 
 	output[n > 0 ? n : 0] = 0;
-	dup2(own, STDERR_FILENO);
-	close(own);
+	dup2(saved_fd, STDERR_FILENO);
+	close(saved_fd);
 	close(file);
 }
 
@@ -38,14 +38,14 @@ static void open_session_fails(const char *target, char *output, size_t size, st
 	struct mu_out c = mu_const_int(b, MU_INT64, 1);
 	MU_AUTO_TENSOR v = {0};
 	struct mu_session *s;
-	int own, file = redirect_stderr(&own), rc;
+	int saved_fd, file = redirect_stderr(&saved_fd), rc;
 
 	rc = mu_session_open(&s, target, b, &o, err);
 	if (!rc) {
 		rc = mu_session_get(s, c, &v, err);
 		mu_session_close(s);
 	}
-	restore_stderr(file, own, output, size);
+	restore_stderr(file, saved_fd, output, size);
 	mu_builder_free(b);
 	assert_int_equal(rc, -MU_UNAVAILABLE);
 }
@@ -100,12 +100,12 @@ static void missing_chief__is_reported(void **state)
 	struct mu_monitored *m;
 	struct mu_err err;
 	char output[4096];
-	int own, file, rc;
+	int saved_fd, file, rc;
 
 	mu_variable(b, "v", MU_FLOAT, MU_SCALAR, MU_ZEROS, true);
-	file = redirect_stderr(&own);
+	file = redirect_stderr(&saved_fd);
 	rc = mu_monitored_open(&m, b, &o, &err);
-	restore_stderr(file, own, output, sizeof(output));
+	restore_stderr(file, saved_fd, output, sizeof(output));
 	assert_int_equal(rc, -MU_DEADLINE_EXCEEDED);
 	assert_contains(output, "the chief has not initialised the model on ");
 	assert_contains(output, "for 3 s: is it running?");
