@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as an ensemble of trees: what is read can be pruned, and is read again as it is
- * written. */
+/* Parses the input as an ensemble of trees.  A parsed ensemble can be pruned, and does not change
+ * when it is written and parsed again. */
 #include <stdint.h>
 #include <stdlib.h>
 

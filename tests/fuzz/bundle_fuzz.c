@@ -5,7 +5,7 @@
 #include "lib/io/crc32c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-static int pair_seen(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
+static int on_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
 {
 	*(size_t *)user += key.len + value.len;
 	return 0;
@@ -21,8 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (bundle_index_parse(&index, file, "fuzz", NULL) == 0)
 		bundle_index_fini(&index);
-	table_parse(file, "fuzz", pair_seen, &total, NULL);
-	/* The bytes as header and entries of a table that is sound. */
+	table_parse(file, "fuzz", on_pair, &total, NULL);
+	/* Uses the input as header and entries of a valid table. */
 	if (size < 4)
 		return 0;
 	size_t cut = data[0] % size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checkpoint from a stranger: the bytes as the state file beside checkpoints, and as a bundle in
- * a sound index: the entry of a tensor (its length is the first byte), the entry of a part of it
- * (the second), and the data file. */
+/* Reads the input as a checkpoint state file, and as a bundle with a valid index.  The bundle's
+ * parts are the entry of a tensor (length in the first byte), the entry of a slice (length in the
+ * second byte), and the data file. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static char *path_of(unsigned i)
 	return mu_xasprintf("%s/%s", folder, names[i]);
 }
 
-static void leave(void)
+static void remove_folder(void)
 {
 	for (unsigned i = 0; i < MU_COUNT(names); i++) {
 		MU_AUTO_FREE char *path = path_of(i);
@@ -31,7 +31,7 @@ static void leave(void)
 	rmdir(folder);
 }
 
-static void put(unsigned i, struct mu_span bytes)
+static void write_file(unsigned i, struct mu_span bytes)
 {
 	MU_AUTO_FREE char *path = path_of(i);
 	FILE *f = fopen(path, "w");
@@ -40,12 +40,12 @@ static void put(unsigned i, struct mu_span bytes)
 		abort();
 }
 
-static void state(struct mu_span bytes)
+static void read_state(struct mu_span bytes)
 {
 	struct mu_checkpoint_state s, again;
 	struct mu_err err;
 
-	put(0, bytes);
+	write_file(0, bytes);
 	if (mu_checkpoint_state_read(&s, folder, &err))
 		return;
 	if (mu_checkpoint_state_write(&s, folder, &err) ||
@@ -58,7 +58,7 @@ static void state(struct mu_span bytes)
 	mu_checkpoint_state_fini(&s);
 }
 
-static void bundle(struct mu_span entry, struct mu_span part, struct mu_span content)
+static void read_bundle(struct mu_span entry, struct mu_span slice_entry, struct mu_span content)
 {
 	MU_AUTO_FREE char *prefix = mu_xasprintf("%s/b", folder);
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
@@ -71,12 +71,12 @@ static void bundle(struct mu_span entry, struct mu_span part, struct mu_span con
 	bundle_slice_key(&key, "a", &first);
 	table_begin(&t, &index);
 	table_add(&t, (struct mu_span){"", 0}, MU_SPAN("\x08\x01\x1a\x02\x08\x01"));
-	if (part.len) /* keys rise; those of parts begin with a zero byte */
-		table_add(&t, mu_buf_span(&key), part);
+	if (slice_entry.len) /* keys are ascending; keys of slices begin with a zero byte */
+		table_add(&t, mu_buf_span(&key), slice_entry);
 	table_add(&t, MU_SPAN("a"), entry);
 	table_end(&t);
-	put(1, mu_buf_span(&index));
-	put(2, content);
+	write_file(1, mu_buf_span(&index));
+	write_file(2, content);
 	if (mu_bundle_open(&r, prefix, &err))
 		return;
 	for (unsigned i = 0; i < mu_bundle_count(r); i++) {
@@ -92,17 +92,19 @@ static void bundle(struct mu_span entry, struct mu_span part, struct mu_span con
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct mu_span all = {(const char *)data, size};
-	size_t entry, part;
+	size_t entry, slice_entry;
 
-	if (strstr(folder, "XXXXXX") && (!mkdtemp(folder) || atexit(leave)))
+	if (strstr(folder, "XXXXXX") && (!mkdtemp(folder) || atexit(remove_folder)))
 		abort();
 	mu_tensor_limit = 1 << 20;
-	state(all);
+	read_state(all);
 	if (size < 2)
 		return 0;
 	entry = data[0] < size - 2 ? data[0] : size - 2;
-	part = data[1] < size - 2 - entry ? data[1] : size - 2 - entry;
-	bundle((struct mu_span){all.data + 2, entry}, (struct mu_span){all.data + 2 + entry, part},
-	       (struct mu_span){all.data + 2 + entry + part, size - 2 - entry - part});
+	slice_entry = data[1] < size - 2 - entry ? data[1] : size - 2 - entry;
+	read_bundle(
+	    (struct mu_span){all.data + 2, entry},
+	    (struct mu_span){all.data + 2 + entry, slice_entry},
+	    (struct mu_span){all.data + 2 + entry + slice_entry, size - 2 - entry - slice_entry});
 	return 0;
 }

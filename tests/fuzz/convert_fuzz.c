@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a TFJob to convert: what comes out is YAML that reads as one document. */
+/* Converts the input as a TFJob.  The output must parse as one YAML document. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	convert_write(&text, job, mu_buf_span(&notes));
 	if (mu_yaml_parse(&again, mu_buf_span(&text), "again", &err) && !strstr(err.msg, "too "))
 		abort();
-	job_spec_parse(&spec, mu_buf_span(&text), "job", &err); /* may well be refused */
+	job_spec_parse(&spec, mu_buf_span(&text), "job", &err); /* the job may be rejected */
 	return 0;
 }

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { OUTPUT_MAX = 1 << 20, PIECE = 1000 };
 
-/* False when the stream is broken, or larger than OUTPUT_MAX. */
+/* Returns false if the stream is invalid, or its output larger than OUTPUT_MAX. */
 static bool decompress(struct mu_buf *out, const char *path, const char *compression)
 {
 	char piece[PIECE];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses any bytes as YAML and as JSON, writes the result as JSON, and parses that. A JSON document
- * must be unchanged afterwards. YAML may have integers that JSON rounds. */
+/* Parses the input as YAML and as JSON, writes the result as JSON, and parses that.  A JSON
+ * document must be unchanged afterwards.  YAML may have integers that JSON rounds. */
 #include <stdlib.h>
 
 #include "lib/io/json.h"
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Writes `d`, which it takes, and reads that. */
+/* Writes d, frees it, and parses the written text. */
 static struct mu_doc *round_trip(struct mu_doc *d, struct mu_buf *text)
 {
 	struct mu_doc *again;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a tf.Example or a SequenceExample, read in place and as a training record, and as
- * CIFAR-10's file; and as an example in JSON. */
+/* Parses the input as a tf.Example or a SequenceExample, in place and as a training record; as a
+ * CIFAR-10 file; and as an example in JSON. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void each(void *arg, struct mu_span key, const struct example_list *list)
+static void check_list(void *arg, struct mu_span key, const struct example_list *list)
 {
 	MU_AUTO_TENSOR t = {0};
 	struct mu_shape shape = mu_shape_vec(list->count);
@@ -24,22 +24,22 @@ static void each(void *arg, struct mu_span key, const struct example_list *list)
 	if (list->type == MU_DT_INVALID)
 		return;
 	if (list->count > (int64_t)list->values.len)
-		abort(); /* each value takes a byte at least */
+		abort(); /* each value needs at least one byte */
 	if (mu_tensor_new(&t, list->type, &shape, &err) == 0)
 		example_values(list, &t, 0);
 }
 
-static void each_rows(void *arg, struct mu_span key, struct mu_span bytes)
+static void check_rows(void *arg, struct mu_span key, struct mu_span bytes)
 {
 	struct mu_pb rows = mu_pb_of(bytes);
 	struct example_list row;
 
 	while (example_row(&rows, &row))
-		each(arg, key, &row);
+		check_list(arg, key, &row);
 }
 
-/* A file that has a name; NULL when it cannot be made. */
-static const char *file_of(struct mu_span bytes, int *fd)
+/* Creates a memory file and returns its path, or NULL on failure. */
+static const char *memory_file(struct mu_span bytes, int *fd)
 {
 	static char path[64];
 
@@ -48,13 +48,14 @@ static const char *file_of(struct mu_span bytes, int *fd)
 	return *fd >= 0 && write(*fd, bytes.data, bytes.len) == (ssize_t)bytes.len ? path : NULL;
 }
 
-static void data_set(int (*read)(struct mu_dataset *, const struct mu_records *, struct mu_err *),
-		     struct mu_span bytes, bool skip_bad)
+static void read_dataset(int (*read)(struct mu_dataset *, const struct mu_records *,
+				     struct mu_err *),
+			 struct mu_span bytes, bool skip_bad)
 {
 	struct mu_dataset d = {0};
 	struct mu_err err;
 	int fd;
-	const char *path = file_of(bytes, &fd);
+	const char *path = memory_file(bytes, &fd);
 	struct mu_records o = {.pattern = path, .feature = "x", .label = "y", .skip_bad = skip_bad};
 
 	if (path && read(&d, &o, &err) == 0) {
@@ -65,7 +66,7 @@ static void data_set(int (*read)(struct mu_dataset *, const struct mu_records *,
 	close(fd);
 }
 
-/* As a record of a TFRecord file, whose checksums hold. */
+/* Appends a TFRecord record with valid checksums. */
 static void put_record(struct mu_buf *b, struct mu_span record)
 {
 	uint64_t n = record.len;
@@ -78,13 +79,13 @@ static void put_record(struct mu_buf *b, struct mu_span record)
 	mu_buf_put(b, &crc, sizeof(crc));
 }
 
-/* An input that parses as an example is one. */
-static void json(struct mu_span text)
+/* The result of a valid JSON example must parse as an example. */
+static void parse_json(struct mu_span text)
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_err err;
 
-	if (json_example(&b, text, &err) == 0 && !example_read(mu_buf_span(&b), each, NULL))
+	if (json_example(&b, text, &err) == 0 && !example_read(mu_buf_span(&b), check_list, NULL))
 		abort();
 }
 
@@ -95,12 +96,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	mu_tensor_limit = 1 << 20;
 	mu_log_set_level(MU_ERROR);
-	example_read(bytes, each, NULL);
-	example_read_sequence(bytes, each, NULL, each_rows, NULL);
-	json(bytes);
+	example_read(bytes, check_list, NULL);
+	example_read_sequence(bytes, check_list, NULL, check_rows, NULL);
+	parse_json(bytes);
 	put_record(&framed, bytes);
 	put_record(&framed, bytes);
-	data_set(mu_dataset_tfrecord, mu_buf_span(&framed), size & 1);
-	data_set(mu_dataset_cifar10, bytes, size & 1);
+	read_dataset(mu_dataset_tfrecord, mu_buf_span(&framed), size & 1);
+	read_dataset(mu_dataset_cifar10, bytes, size & 1);
 	return 0;
 }

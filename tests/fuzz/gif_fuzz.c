@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a GIF file: all of its frames, and the first one. */
+/* Decodes the input as a GIF file: all frames, and only the first. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -7,14 +7,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_PIXELS = 1 << 16 }; /* more take time, and nothing else */
+enum { MAX_PIXELS = 1 << 16 }; /* bounds the time of an input */
 
 static unsigned char *alloc_pixels(void *arg, const struct gif_shape *s, struct mu_err *err)
 {
 	unsigned char **pixels = arg;
 
 	mu_fail(err, MU_RESOURCE_EXHAUSTED, "too many pixels");
-	if (s->frames * s->height * s->width <= MOST_PIXELS)
+	if (s->frames * s->height * s->width <= MAX_PIXELS)
 		*pixels = malloc((size_t)(s->frames * s->height * s->width * 3));
 	return *pixels;
 }

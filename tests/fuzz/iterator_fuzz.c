@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void draw_some(struct dataset_iterator *it, unsigned n)
+static void read_elements(struct dataset_iterator *it, unsigned n)
 {
 	struct mu_tensor t[PIPELINE_COMPONENTS];
 	struct mu_err err;
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (dataset_iterator_open(dataset_in(&p), &caller, &it, &err))
 		abort();
 	if (!serialize_dataset_iterator(&ser, it, &err)) {
-		draw_some(it, 50);
+		read_elements(it, 50);
 		serialize_dataset_iterator(&to, it, &err);
 	}
 	dataset_iterator_close(it);

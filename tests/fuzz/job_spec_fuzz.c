@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a manifest; a job that is read is planned once, and its status written and read. */
+/* Parses the input as a manifest.  A parsed job is planned once, and its status is written and
+ * parsed again. */
 #include "operator/plan/job_plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a JPEG file: its head, its pixels in several forms, and a part of it. */
+/* Decodes the input as a JPEG file: the header, the pixels in several formats, and a crop. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_PIXELS = 1 << 16 }; /* more take time, and nothing else */
+enum { MAX_PIXELS = 1 << 16 }; /* bounds the time of an input */
 
 static unsigned char *alloc_pixels(void *arg, const struct jpeg_shape *s, struct mu_err *err)
 {
@@ -19,7 +19,7 @@ static unsigned char *alloc_pixels(void *arg, const struct jpeg_shape *s, struct
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct jpeg_read_options ways[] = {
+	static const struct jpeg_read_options options[] = {
 	    {.channels = 3, .ratio = 1, .fancy = true, .truncated_ok = true},
 	    {.channels = 1, .ratio = 2, .fast = true},
 	    {.ratio = 1,
@@ -33,11 +33,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct jpeg_shape s;
 	struct mu_err err;
 
-	if (jpeg_shape(file, &s, &err) || s.height * s.width > MOST_PIXELS)
+	if (jpeg_shape(file, &s, &err) || s.height * s.width > MAX_PIXELS)
 		return 0;
-	for (size_t i = 0; i < MU_COUNT(ways); i++) {
+	for (size_t i = 0; i < MU_COUNT(options); i++) {
 		unsigned char *pixels = NULL;
-		jpeg_read(file, &ways[i], alloc_pixels, &pixels, &err);
+		jpeg_read(file, &options[i], alloc_pixels, &pixels, &err);
 		free(pixels);
 	}
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a kubeconfig, alone and merged with itself, with the addresses in it; and as a URL.
- */
+/* Parses the input as a kubeconfig, alone and merged with itself, and its server addresses; and as
+ * a URL. */
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>

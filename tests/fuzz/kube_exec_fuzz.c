@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as the output of an exec plug-in: a credential that is accepted has a token, or a
- * certificate with its key; one that is refused leaves nothing behind. */
+/* Parses the input as the output of an exec plug-in.  An accepted credential has a token, or a
+ * certificate and its key.  A rejected credential stores nothing. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replies of an API server, or of a program in its place.  A printed object reads back the same,
- * and lines are the same wherever the network cuts them. */
+/* Parses the input as replies of an untrusted API server.  A printed object is unchanged when it is
+ * parsed again.  Lines do not depend on how the network splits them. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* An object that is printed reads back the same. */
+/* A printed object is unchanged when it is parsed again. */
 static void check_object(struct mu_span text)
 {
 	cJSON *once = kube_json(text), *again;
@@ -40,7 +40,7 @@ static void feed(kube_chunk_fn *fn, void *arg, struct mu_span text, size_t step)
 			return;
 }
 
-static void cut(struct mu_span text, size_t step, struct mu_buf *out)
+static void split_lines(struct mu_span text, size_t step, struct mu_buf *out)
 {
 	struct kube_lines lines = {.line = collect_line, .arg = out};
 
@@ -55,8 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MU_AUTO_BUF parts = {0};
 
 	check_object(text);
-	cut(text, size + 1, &whole);
-	cut(text, 1 + size % 7, &parts);
+	split_lines(text, size + 1, &whole);
+	split_lines(text, 1 + size % 7, &parts);
 	if (whole.len != parts.len || (whole.len && memcmp(whole.data, parts.data, whole.len) != 0))
 		abort();
 	return 0;

@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const ProtobufCMessageDescriptor *const controls[] = {
+static const ProtobufCMessageDescriptor *const control_messages[] = {
     &muster__create_session_request__descriptor,
     &muster__extend_session_request__descriptor,
     &muster__partial_run_setup_request__descriptor,
@@ -80,8 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run_graph(bytes, &a);
 	recv_tensor(bytes, &a);
 	collective(bytes, &a);
-	for (unsigned i = 0; i < MU_COUNT(controls); i++)
-		control_unpack(&a, controls[i], bytes, &err);
+	for (unsigned i = 0; i < MU_COUNT(control_messages); i++)
+		control_unpack(&a, control_messages[i], bytes, &err);
 	mu_arena_fini(&a);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A short, seeded stand-in for the fuzzer, so that `make test` feeds every reader of outside bytes
- * some thousand broken inputs too. */
+/* A small, seeded replacement of the fuzzer: `make test` runs each fuzz target with some thousand
+ * mutated inputs. */
 #ifndef MU_TESTS_FUZZ_MUTATE_H
 #define MU_TESTS_FUZZ_MUTATE_H
 
@@ -17,8 +17,9 @@ static inline uint32_t mutate_random(uint64_t *state)
 	return (uint32_t)(*state >> 33);
 }
 
-/* Calls one() with `rounds` changed copies of the seed: flipped bits, changed bytes, cuts, pieces
- * put twice.  Each copy is malloc'ed at its exact size, so a sanitizer sees reads past its end. */
+/* Calls one() with `rounds` mutated copies of the seed: flipped bits, changed bytes, truncation,
+ * removed and repeated pieces.  Each copy is allocated with its exact size, so that a sanitizer
+ * detects reads past its end. */
 static inline void mutate_run(fuzz_one one, const void *seed, size_t size, unsigned rounds)
 {
 	uint64_t state = 20170401;
@@ -43,11 +44,11 @@ static inline void mutate_run(fuzz_one one, const void *seed, size_t size, unsig
 			case 3:
 				n = at;
 				break;
-			case 4: /* leave a piece out */
+			case 4: /* remove a piece */
 				memmove(copy + at, copy + at + 1, n - at - 1);
 				n--;
 				break;
-			case 5: /* put a piece twice */
+			case 5: /* repeat a piece */
 				if (n + (n - at) <= 2 * size) {
 					memmove(copy + n, copy + at, n - at);
 					n += n - at;

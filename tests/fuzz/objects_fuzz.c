@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of the cluster as anybody with a namespace may write them, one a line: each is seen as a
- * job, a pod, a service, a group and a node; then every job is looked at and planned. */
+/* Parses each line of the input as an object that an untrusted user may create.  The store receives
+ * it as a job, a pod, a service, a pod group and a node.  Then each job is read and planned. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +17,13 @@ struct keys {
 };
 static struct keys keys;
 
-static void note(void *arg, const char *key, enum object_kind kind)
+static void on_change(void *arg, const char *key, enum object_kind kind)
 {
 	if (keys.n < MU_COUNT(keys.list))
 		keys.list[keys.n++] = mu_xstrdup(key);
 }
 
-static int line(void *store, const char *text, size_t len, struct mu_err *err)
+static int receive_line(void *store, const char *text, size_t len, struct mu_err *err)
 {
 	for (int i = 0; i < KINDS; i++) {
 		struct store_watch watch = {store, i, NULL};
@@ -41,7 +41,7 @@ static int line(void *store, const char *text, size_t len, struct mu_err *err)
 	return 0;
 }
 
-static void look(struct store *c, const char *key)
+static void plan_job(struct store *c, const char *key)
 {
 	static const struct plan_options options = {.image = "i"};
 	struct snapshot s;
@@ -54,14 +54,14 @@ static void look(struct store *c, const char *key)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct store c;
-	struct kube_lines lines = {.line = line, .arg = &c};
+	struct kube_lines lines = {.line = receive_line, .arg = &c};
 
-	store_init(&c, note, NULL);
+	store_init(&c, on_change, NULL);
 	kube_lines_feed(&lines, (const char *)data, size, NULL);
 	kube_lines_feed(&lines, "\n", 1, NULL);
 	mu_buf_fini(&lines.rest);
 	for (unsigned i = 0; i < keys.n; i++) {
-		look(&c, keys.list[i]);
+		plan_job(&c, keys.list[i]);
 		free(keys.list[i]);
 	}
 	keys.n = 0;

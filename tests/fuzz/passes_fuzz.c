@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct runtime *the_runtime(void)
+static struct runtime *shared_runtime(void)
 {
 	static struct runtime *rt;
 
@@ -24,7 +24,7 @@ static struct runtime *the_runtime(void)
 	return rt;
 }
 
-static unsigned n_plans; /* that came through all of it */
+static unsigned n_compiled; /* compiled exec graphs */
 
 static void compile(struct partition *partitions, unsigned n)
 {
@@ -33,10 +33,10 @@ static void compile(struct partition *partitions, unsigned n)
 		struct executor *e;
 		struct mu_err err;
 		partitions[i].graph = NULL;
-		graph_optimize(g, the_runtime());
-		if (executor_new(the_runtime(), g, "", &e, &err))
+		graph_optimize(g, shared_runtime());
+		if (executor_new(shared_runtime(), g, "", &e, &err))
 			continue;
-		n_plans++;
+		n_compiled++;
 		executor_unref(e);
 	}
 }
@@ -60,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	first = g->nodes[0]->name;
 	mu_map_init(&stateful.by_name);
 	graph_place_stateful(g, &devices, &stateful);
-	for (int round = 0; round < 3; round++) { /* targeted, fetched, fetched with a feed */
+	for (int round = 0; round < 3;
+	     round++) { /* as a target, as a fetch, as a fetch with a feed */
 		struct graph_signature sig = {.targets = &last,
 					      .fetches = &last,
 					      .feeds = &first,

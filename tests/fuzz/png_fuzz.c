@@ -11,17 +11,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_PIXELS = 1 << 16 }; /* more take time, and nothing else */
+enum { MAX_PIXELS = 1 << 16 }; /* bounds the time of an input */
 
-static void read_form(struct mu_span file, unsigned channels, unsigned bits)
+static void read_format(struct mu_span file, unsigned channels, unsigned bits)
 {
 	struct mu_png png;
 	struct mu_err err;
 
 	if (mu_png_open(&png, file, &err))
 		return;
-	if ((uint64_t)png.width * png.height <= MOST_PIXELS) {
-		/* exactly the size of the pixels, so that a sanitizer sees a write past them */
+	if ((uint64_t)png.width * png.height <= MAX_PIXELS) {
+		/* the exact size of the pixels, so that a sanitizer detects writes past the end */
 		void *out = malloc((size_t)png.width * png.height * channels * bits / 8);
 		mu_png_read(&png, channels, bits, out, &err);
 		free(out);
@@ -29,11 +29,11 @@ static void read_form(struct mu_span file, unsigned channels, unsigned bits)
 	mu_png_fini(&png);
 }
 
-static void read_picture(struct mu_span file)
+static void read_all_formats(struct mu_span file)
 {
 	for (unsigned channels = 1; channels <= 4; channels++)
 		for (unsigned bits = 8; bits <= 16; bits += 8)
-			read_form(file, channels, bits);
+			read_format(file, channels, bits);
 }
 
 static void correct_checksums(struct mu_buf *b)
@@ -60,8 +60,9 @@ static void put_chunk(struct mu_buf *b, const char *type, const void *data, size
 	mu_buf_put(b, "sum?", 4);
 }
 
-/* 9 bytes of head (sides of one byte), then how many bytes of palette and of what is clear. */
-static void read_made(const uint8_t *data, size_t size)
+/* The input begins with 9 bytes: width, height, the other fields of IHDR, and the lengths of
+ * palette and transparency.  Their contents and the rows follow. */
+static void read_generated(const uint8_t *data, size_t size)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -82,17 +83,17 @@ static void read_made(const uint8_t *data, size_t size)
 	put_chunk(&b, "IEND", "", 0);
 	free(run);
 	correct_checksums(&b);
-	read_picture(mu_buf_span(&b));
+	read_all_formats(mu_buf_span(&b));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	MU_AUTO_BUF b = {0};
 
-	read_picture((struct mu_span){(const char *)data, size});
+	read_all_formats((struct mu_span){(const char *)data, size});
 	mu_buf_put(&b, data, size);
 	correct_checksums(&b);
-	read_picture(mu_buf_span(&b));
-	read_made(data, size);
+	read_all_formats(mu_buf_span(&b));
+	read_generated(data, size);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first half of the bytes as descriptors, the second as a message that they describe. */
+/* Parses the first half of the input as descriptors, and the second half as a message of that
+ * type. */
 #include <stdint.h>
 #include <stdlib.h>
 

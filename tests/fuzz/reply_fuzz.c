@@ -31,11 +31,11 @@ static void run_step(struct mu_span reply)
 	mu_tensor_unref(&values[1]);
 }
 
-/* Replies to the last of the calls for a callable with the input. */
-static int answer(void *tried, const char *method, const struct rpc_message *request,
-		  long timeout_ms, struct mu_buf *reply, struct mu_err *err)
+/* Uses the input as the reply to the last call of a callable. */
+static int reply_to_call(void *current_reply, const char *method, const struct rpc_message *request,
+			 long timeout_ms, struct mu_buf *reply, struct mu_err *err)
 {
-	const struct mu_span *last = tried;
+	const struct mu_span *last = current_reply;
 
 	if (strstr(method, "CreateSession"))
 		mu_pb_put_str(reply, 1, "handle");
@@ -51,7 +51,7 @@ static void run_callable(struct mu_span reply)
 	static struct mu_builder *b;
 	static struct mu_session *s;
 	static struct mu_callable *c;
-	static struct mu_span tried;
+	static struct mu_span current_reply;
 	struct mu_tensor values[3] = {{0}};
 	struct mu_err err;
 
@@ -59,13 +59,13 @@ static void run_callable(struct mu_span reply)
 		b = mu_builder_new();
 		struct mu_out one = mu_const_float(b, 1), two = mu_const_float(b, 2);
 		struct mu_run run = {.fetches = (struct mu_out[]){one, two, one}, .n_fetches = 3};
-		struct mu_session_options o = {.transport = {answer, &tried}};
+		struct mu_session_options o = {.transport = {reply_to_call, &current_reply}};
 
 		if (mu_session_open(&s, "nowhere:1", b, &o, &err) ||
 		    mu_session_callable(&c, s, &run, &err))
 			abort();
 	}
-	tried = reply;
+	current_reply = reply;
 	if (mu_callable_run(c, NULL, values, &err))
 		return;
 	for (int i = 0; i < 3; i++)

@@ -13,7 +13,7 @@ static int read_head(const struct stream_header *h, struct mu_span head)
 	struct stream_tensor tensor;
 	struct stream_hello hello;
 	struct stream_run run;
-	struct mu_err err, said;
+	struct mu_err err, run_err;
 
 	switch (h->type) {
 	case STREAM_HELLO:
@@ -22,7 +22,7 @@ static int read_head(const struct stream_header *h, struct mu_span head)
 	case STREAM_RUN:
 		return stream_run_parse(&run, head, &err);
 	case STREAM_RUN_DONE:
-		return stream_run_done_parse(&said, head, &err);
+		return stream_run_done_parse(&run_err, head, &err);
 	case STREAM_TENSOR:
 		if (stream_tensor_parse(&tensor, h, head, &err))
 			return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a file of training data: IDX, and comma-separated numbers; both also gzipped when
- * the bytes begin so. */
+/* Reads the input as a file of training data: IDX and CSV, gzipped if it begins with the gzip
+ * magic. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short texts from outside: device names, rendezvous keys, slices of variables, kernel variants,
- * numbers, lines of vocabularies, encoded characters. A text that is parsed and written must parse
+/* Parses the input as short texts: device names, rendezvous keys, variable slices, kernel variants,
+ * numbers, vocabulary lines and encoded characters.  A text that is parsed and written must parse
  * to the same value. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void device(const char *text)
+static void check_device(const char *text)
 {
 	struct mu_device_name d, again, both;
 	MU_AUTO_BUF b = {0};
@@ -37,7 +37,7 @@ static void device(const char *text)
 		abort();
 }
 
-static void key(const char *text)
+static void check_key(const char *text)
 {
 	struct rendezvous_key k;
 	struct mu_err err;
@@ -49,7 +49,7 @@ static void key(const char *text)
 		abort();
 }
 
-static void slice(struct mu_span text)
+static void check_slice(struct mu_span text)
 {
 	struct mu_slice s;
 	bool is_slice;
@@ -65,7 +65,7 @@ static void slice(struct mu_span text)
 			abort();
 }
 
-static void kernels(const char *text)
+static void check_kernels(const char *text)
 {
 	struct label labels[] = {{"nvidia.com/gpu.compute.major", text},
 				 {"nvidia.com/gpu.compute.minor", text},
@@ -82,7 +82,7 @@ static void kernels(const char *text)
 			&node, 1, &err);
 }
 
-static void lines(const char *text, size_t size)
+static void check_lines(const char *text, size_t size)
 {
 	struct mu_buf b = {(char *)text, size, size};
 	size_t at = 0, seen = 0;
@@ -94,7 +94,7 @@ static void lines(const char *text, size_t size)
 		abort();
 }
 
-static void characters(const char *encoding, struct mu_span s)
+static void check_characters(const char *encoding, struct mu_span s)
 {
 	const struct unicode_encoding *e = unicode_encoding_named(encoding);
 	MU_AUTO_BUF b = {0};
@@ -116,8 +116,8 @@ static void characters(const char *encoding, struct mu_span s)
 	}
 }
 
-/* Ops do not encode in these. */
-static void characters_of_charset(const char *charset, struct mu_span s)
+/* Ops do not encode text in these charsets. */
+static void check_charset(const char *charset, struct mu_span s)
 {
 	const struct unicode_encoding *e = unicode_encoding_named(charset);
 
@@ -140,15 +140,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct mu_span whole = {text, strlen(text)};
 	int64_t number[2];
 
-	device(text);
-	key(text);
-	slice((struct mu_span){(const char *)data, size});
+	check_device(text);
+	check_key(text);
+	check_slice((struct mu_span){(const char *)data, size});
 	for (unsigned i = 0; i < MU_COUNT(encodings); i++)
-		characters(encodings[i], (struct mu_span){(const char *)data, size});
+		check_characters(encodings[i], (struct mu_span){(const char *)data, size});
 	for (unsigned i = 0; i < MU_COUNT(charsets); i++)
-		characters_of_charset(charsets[i], (struct mu_span){(const char *)data, size});
-	kernels(text);
-	lines(text, whole.len);
+		check_charset(charsets[i], (struct mu_span){(const char *)data, size});
+	check_kernels(text);
+	check_lines(text, whole.len);
 	for (unsigned i = 0; i < MU_COUNT(types); i++)
 		text_number(whole, types[i], number, 1);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a checkpoint of the first format; and, since checksums would keep a fuzzer out, as
- * what a sound table holds: what is said of the tensors (its length is the first two bytes), and
- * the values of tensor "a", whole. */
+/* Parses the input as a checkpoint of the V1 format.  Checksums reject nearly all mutations, so the
+ * input is also used as the contents of a valid table: the metadata of the tensors (length in the
+ * first two bytes) and the values of tensor "a". */
 #include <stdint.h>
 
 #include "lib/checkpoint/bundle_slice.h"
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static unsigned n_read; /* tensors */
+static unsigned n_read; /* number of tensors */
 
 static void read_checkpoint(struct mu_span file)
 {
@@ -37,13 +37,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct mu_span file = {(const char *)data, size};
 	struct table_builder t;
-	MU_AUTO_BUF made = {0};
+	MU_AUTO_BUF table = {0};
 
 	read_checkpoint(file);
 	if (size < 2)
 		return 0;
 	size_t cut = 2 + (data[0] | (size_t)data[1] << 8) % (size - 1);
-	table_begin(&t, &made);
+	table_begin(&t, &table);
 	table_add(&t, (struct mu_span){"", 0}, (struct mu_span){file.data + 2, cut - 2});
 	for (int rank = 0; rank < 3; rank++) {
 		struct bundle_slice e = {.rank = rank, .length = {-1, -1}};
@@ -52,6 +52,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		table_add(&t, mu_buf_span(&key), (struct mu_span){file.data + cut, size - cut});
 	}
 	table_end(&t);
-	read_checkpoint(mu_buf_span(&made));
+	read_checkpoint(mu_buf_span(&table));
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a sound, and as a picture of the kind that is as plain: what is read lies within. */
+/* Parses the input as a WAV file, whose samples must be less than 1, and as a BMP file. */
 #include <stdint.h>
 #include <stdlib.h>
 
