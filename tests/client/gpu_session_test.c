@@ -105,12 +105,12 @@ static struct gpu_info info_of(unsigned i)
 
 static struct mu_session *open_on(struct task_server *s, struct mu_builder *b)
 {
-	struct mu_session_options own = {.isolate_state = true,
-					 .run_timeout_ms = TEST_TIMEOUT_S * 1000};
+	struct mu_session_options options = {.isolate_state = true,
+					     .run_timeout_ms = TEST_TIMEOUT_S * 1000};
 	struct mu_session *session = NULL;
 
 	assert_ok(mu_builder_check(b, &err), &err);
-	assert_ok(mu_session_open(&session, task_server_target(s), b, &own, &err), &err);
+	assert_ok(mu_session_open(&session, task_server_target(s), b, &options, &err), &err);
 	return session;
 }
 

@@ -38,16 +38,17 @@ CASE(y_call_stateful, call_stateful(b, x))
 /* ---- branches: one of them does not depend on x ---- */
 FN(one_way, out[0] = mu_mul(b, in[0], mu_square(b, in[0])))
 FN(other_way, out[0] = mu_identity(b, in[1]))
-static struct mu_out branches(struct mu_builder *b, const char *op, struct mu_out x, int way)
+static struct mu_out branches(struct mu_builder *b, const char *op, struct mu_out x,
+			      int branch_index)
 {
 	struct mu_out y = values(b, 3, 2, 1), o;
 	const struct mu_fn *f[] = {mu_function_new(b, "one_way", one_way, NULL, LIKE(x, y), 1),
 				   mu_function_new(b, "other_way", other_way, NULL, LIKE(x, y), 1)};
 
 	if (strstr(op, "If"))
-		o = mu_if(b, const_bool(b, way == 0), f[0], f[1], LIKE(x, y));
+		o = mu_if(b, const_bool(b, branch_index == 0), f[0], f[1], LIKE(x, y));
 	else
-		o = mu_case(b, mu_const_int(b, MU_INT32, way), f, 2, LIKE(x, y));
+		o = mu_case(b, mu_const_int(b, MU_INT32, branch_index), f, 2, LIKE(x, y));
 	return mu_add(b, o, mu_square(b, x)); /* the sum has a gradient in both branches */
 }
 CASE(y_if, branches(b, "If", x, 0))

@@ -19,7 +19,7 @@ struct worker {
 	struct mu_out x;
 	struct mu_var *w;
 	struct mu_sync sync;
-	float own;
+	float x_value;
 	bool chief;
 	int64_t delay_us;
 	struct mu_hook *extra_hook; /* a hook on the stack of the test */
@@ -86,7 +86,7 @@ static void *worker_thread(void *arg)
 		return NULL;
 	}
 	rc = mu_tensor_new(&x, MU_FLOAT, &scalar, &w->err);
-	*MU_DATA(float, &x) = w->own;
+	*MU_DATA(float, &x) = w->x_value;
 	w->first_step = mu_monitored_step(m);
 	while (!rc && !mu_monitored_should_stop(m) && (!w->steps || w->steps != w->has_data_for)) {
 		struct mu_feed feed = {w->x, &x};
@@ -139,7 +139,7 @@ static float run_workers(struct worker *w, unsigned n)
 
 static void two_workers__apply_the_average_gradient(void **state)
 {
-	struct worker w[2] = {{.own = 1, .chief = true}, {.own = 3}};
+	struct worker w[2] = {{.x_value = 1, .chief = true}, {.x_value = 3}};
 	float got;
 
 	build_graph(&w[0], 2, 2, 0);
@@ -153,7 +153,7 @@ static void two_workers__apply_the_average_gradient(void **state)
 
 static void slow_worker__with_a_backup__does_not_delay_the_step(void **state)
 {
-	struct worker w[3] = {{.own = 2, .chief = true}, {.own = 2}, {.own = 50}};
+	struct worker w[3] = {{.x_value = 2, .chief = true}, {.x_value = 2}, {.x_value = 50}};
 
 	w[2].delay_us = 300000;
 	for (int i = 0; i < 3; i++)
@@ -202,8 +202,8 @@ static int on_worker_end(struct mu_hook *h, struct mu_session *s, int64_t step, 
 static void worker_at_the_last_step__waits_until_the_chief_has_saved(void **state)
 {
 	struct mu_hook chief = {.end = on_chief_end}, other = {.end = on_worker_end};
-	struct worker w[2] = {{.own = 1, .chief = true, .extra_hook = &chief},
-			      {.own = 3, .extra_hook = &other}};
+	struct worker w[2] = {{.x_value = 1, .chief = true, .extra_hook = &chief},
+			      {.x_value = 3, .extra_hook = &other}};
 
 	build_graph(&w[0], 2, 2, 0);
 	build_graph(&w[1], 2, 2, 1);
@@ -216,7 +216,7 @@ static void stopped_worker__leaves_and_the_others_continue(void **state)
 {
 	volatile int stop = 0;
 	struct signal_hook tell = {.base = {.after = signal_after}, .at = 5, .stop = &stop};
-	struct worker w[2] = {{.own = 1, .chief = true}, {.own = 3, .stop = &stop}};
+	struct worker w[2] = {{.x_value = 1, .chief = true}, {.x_value = 3, .stop = &stop}};
 
 	w[0].extra_hook = &tell.base;
 	build_graph(&w[0], 0, 2, 0);
@@ -229,7 +229,7 @@ static void stopped_worker__leaves_and_the_others_continue(void **state)
 
 static void worker_at_the_end_of_its_data__leaves_and_the_others_continue(void **state)
 {
-	struct worker w[2] = {{.own = 1, .chief = true}, {.own = 3, .has_data_for = 5}};
+	struct worker w[2] = {{.x_value = 1, .chief = true}, {.x_value = 3, .has_data_for = 5}};
 
 	build_graph(&w[0], 0, 2, 0);
 	build_graph(&w[1], 0, 2, 1);
@@ -245,8 +245,8 @@ static void additional_worker__that_starts_late__joins(void **state)
 {
 	pthread_barrier_t begin;
 	struct signal_hook tell = {.base = {.after = signal_after}, .at = 5, .begin = &begin};
-	struct worker w[2] = {{.own = 1, .chief = true, .last = 100000},
-			      {.own = 3, .begin = &begin, .last = 100000}};
+	struct worker w[2] = {{.x_value = 1, .chief = true, .last = 100000},
+			      {.x_value = 3, .begin = &begin, .last = 100000}};
 	volatile int stop = 0;
 
 	pthread_barrier_init(&begin, NULL, 2);
@@ -286,8 +286,8 @@ static void take_gradients(struct worker *w)
 static void gradients_lost_by_an_update__are_added_again(void **state)
 {
 	volatile int stop = 0;
-	struct worker first = {.own = 1, .chief = true, .stop = &stop},
-		      next = {.own = 1, .chief = true}, other = {.own = 3};
+	struct worker first = {.x_value = 1, .chief = true, .stop = &stop},
+		      next = {.x_value = 1, .chief = true}, other = {.x_value = 3};
 	pthread_t chief, t;
 
 	build_graph(&first, 2, 2, 0);

@@ -104,13 +104,13 @@ struct sim_script {
 	bool stuck_pending; /* no pod ever starts */
 	bool unreachable;   /* no task answers the operator's requests for its status */
 	int departure_exit_code;
-	bool in_step;      /* mode sync: workers wait for each other */
-	bool gpus, taken;  /* the nodes have GPUs; no GPU ever becomes free */
-	bool broken_gpus;  /* no task can use its GPU */
-	bool no_gpu_image; /* the operator has no image with GPU kernels */
-	double work;       /* duration of a task in seconds; 0: random */
-	int cert_life;     /* lifetime of certificates in seconds; 0: default */
-	int quota;         /* quota of pods; 0: unlimited */
+	bool in_step;          /* mode sync: workers wait for each other */
+	bool gpus, gpus_taken; /* the nodes have GPUs; no GPU ever becomes free */
+	bool broken_gpus;      /* no task can use its GPU */
+	bool no_gpu_image;     /* the operator has no image with GPU kernels */
+	double work;           /* duration of a task in seconds; 0: random */
+	int cert_life;         /* lifetime of certificates in seconds; 0: default */
+	int quota;             /* quota of pods; 0: unlimited */
 	/* Path of an object that the job does not own. */
 	const char *taken_name;
 };

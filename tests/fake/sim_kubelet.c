@@ -183,7 +183,7 @@ static void step_pod(struct sim *s, struct sim_object *o)
 	}
 	switch (o->stage) {
 	case STAGE_PENDING:
-		if (s->script.stuck_pending || (s->script.taken && sim_wants_gpu(o->json))) {
+		if (s->script.stuck_pending || (s->script.gpus_taken && sim_wants_gpu(o->json))) {
 			o->due = INFINITY;
 			return;
 		}
@@ -243,7 +243,7 @@ static void edit(struct sim *s, const char *part, const char *key, cJSON *value)
 	sim_changed(s, o);
 }
 
-static struct sim_object *some_live_pod(struct sim *s, int which)
+static struct sim_object *some_live_pod(struct sim *s, int nth)
 {
 	struct sim_object *found = NULL;
 
@@ -254,7 +254,7 @@ static struct sim_object *some_live_pod(struct sim *s, int which)
 		    !sim_at(o->json, "metadata.deletionTimestamp") &&
 		    *sim_text(cJSON_GetArrayItem(sim_at(o->json, "metadata.ownerReferences"), 0),
 			      "uid");
-		if (is_live_task && (!found || which-- > 0))
+		if (is_live_task && (!found || nth-- > 0))
 			found = o;
 	}
 	return found;
@@ -294,16 +294,16 @@ static void force_delete(struct sim *s, int worker)
 }
 
 /* Deletes an existing Service, NetworkPolicy, pod group or Secret of the job. */
-static void delete_owned(struct sim *s, int which)
+static void delete_owned(struct sim *s, int nth)
 {
 	int last = -1;
 
-	for (int i = 0; i < s->n_objects && which >= 0; i++) {
+	for (int i = 0; i < s->n_objects && nth >= 0; i++) {
 		const struct sim_object *o = &s->objects[i];
 		if ((o->kind == SIM_SERVICE || o->kind == SIM_OTHER) &&
 		    sim_at(o->json, "metadata.ownerReferences")) {
 			last = i;
-			which--;
+			nth--;
 		}
 	}
 	s->lost_owned = true;

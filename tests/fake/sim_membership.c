@@ -64,15 +64,15 @@ static bool needs_update(const cJSON *job, const struct observed_pod *p)
  * its updates was in flight. */
 void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is)
 {
-	int seen = number_at(is, "status.cluster.epochSeen");
+	int epoch_seen = number_at(is, "status.cluster.epochSeen");
 	int before = number_at(was, "status.cluster.epochSeen");
 	struct snapshot snapshot;
 
-	if (seen > number_at(is, "status.cluster.epoch"))
-		sim_violation(s, "epoch %d was seen and is not yet", seen);
-	if (seen < before)
-		sim_violation(s, "epoch %d was seen, and only %d is", before, seen);
-	if (seen == before || s->in_flight_call)
+	if (epoch_seen > number_at(is, "status.cluster.epoch"))
+		sim_violation(s, "epoch %d was seen and is not yet", epoch_seen);
+	if (epoch_seen < before)
+		sim_violation(s, "epoch %d was seen, and only %d is", before, epoch_seen);
+	if (epoch_seen == before || s->in_flight_call)
 		return;
 	/* a stale watch may have brought a former job of this name back */
 	if (snapshot_take(&s->leader->controller.store, "default/j", s->now, &snapshot) &&
@@ -80,12 +80,13 @@ void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is)
 		for (unsigned i = 0; i < snapshot.observed.n_pods; i++) {
 			const struct observed_pod *p = &snapshot.observed.pods[i];
 			const struct sim_object *o = pod_of(s, p->uid);
-			if (o && needs_update(is, p) && label_of(o) < seen && o->acked_epoch < seen)
+			if (o && needs_update(is, p) && label_of(o) < epoch_seen &&
+			    o->acked_epoch < epoch_seen)
 				sim_violation(s, "%s/%d has epoch %d, all are said to have %d",
 					      p->task, p->index,
 					      o->acked_epoch > label_of(o) ? o->acked_epoch
 									   : label_of(o),
-					      seen);
+					      epoch_seen);
 		}
 	snapshot_fini(&snapshot);
 	s->epochs_acked += before > 0;

@@ -164,7 +164,7 @@ static void add_gang(struct sim_script *s, uint64_t r)
 static void add_gpus(struct sim_script *s, uint64_t r)
 {
 	s->gpus = true;
-	s->taken = r % 3 == 1;
+	s->gpus_taken = r % 3 == 1;
 	s->broken_gpus = r % 3 == 2;
 	put_text(task_of(s, "worker"), "kernels", r / 3 % 2 ? "auto" : "prefer-gpu");
 }
@@ -174,7 +174,7 @@ static void set_restart_policy(struct sim_script *s, uint64_t r)
 {
 	const char *policy = s->end == exits_until_success ? "OnFailure" : "Never";
 
-	if (s->end == exits_until_success && r % 2 && !s->taken)
+	if (s->end == exits_until_success && r % 2 && !s->gpus_taken)
 		policy = "Always";
 	put_text(run_of(s), "restartPolicy", policy);
 }

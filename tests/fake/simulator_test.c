@@ -90,9 +90,9 @@ static bool has_run(const struct sim *s)
 	return false;
 }
 
-/* The end state as text, with only those parts that do not depend on timing.  wanted: policies and
- * groups at the end without faults, where it is set. */
-static void describe_end(struct sim *s, const struct sim_script *script, bool faulty, int *wanted,
+/* The end state as text, with only those parts that do not depend on timing.  n_others: the
+ * number of policies and groups at the end without faults; set by that run. */
+static void describe_end(struct sim *s, const struct sim_script *script, bool faulty, int *n_others,
 			 struct mu_buf *out)
 {
 	struct sim_object *o = sim_find(s, JOB_PATH);
@@ -126,9 +126,9 @@ static void describe_end(struct sim *s, const struct sim_script *script, bool fa
 	if (faulty && *reason && !services && strcmp(clean, "All") != 0 && !has_run(s))
 		services = 1;
 	if (faulty && *reason && !others && !has_run(s))
-		others = *wanted;
+		others = *n_others;
 	if (!faulty)
-		*wanted = others;
+		*n_others = others;
 	late = late || ended_by_killed_task(s, o->json);
 	mu_buf_printf(out, "%s %s", sim_text(o->json, "status.phase"),
 		      late ? "at a deadline" : reason);
@@ -160,7 +160,7 @@ static void check_end(struct sim *s)
 	const struct sim_object *o = sim_find(s, JOB_PATH);
 	const cJSON *failed = o ? condition(o->json, "Failed") : NULL;
 
-	if (!s->script.taken && !has_ended(s))
+	if (!s->script.gpus_taken && !has_ended(s))
 		sim_violation(s, "the job stands still, %s", sim_text(o->json, "status.phase"));
 	if (s->script.broken_gpus && s->script.end == exits_until_success &&
 	    strstr(sim_text(failed, "message"), "exit code 3"))

@@ -82,10 +82,10 @@ static void in_top_k__with_targets_of_both_widths__matches_the_cpu(void **state)
 			    {"T", A_TYPE, (long)t, NULL}, {"k", A_INT, (long)k, NULL}, {0}};
 			struct mu_shape s = dims_of(2, dims[i / MU_COUNT(ks)]);
 			struct mu_shape rows = mu_shape_vec(s.dim[0]), other = mu_shape_vec(7);
-			double most = (double)s.dim[1];
+			double n_classes = (double)s.dim[1];
 			struct mu_tensor in[] = {repeated_numbers(MU_FLOAT, &s, i & 1, i),
-						 filled(t, &rows, -1, most + 2, i), ints(t, -1, &k),
-						 filled(t, &other, 0, 1, 1)};
+						 filled(t, &rows, -1, n_classes + 2, i),
+						 ints(t, -1, &k), filled(t, &other, 0, 1, 1)};
 			compare("InTopKV2", attrs, in, 3, 0);
 			compare("InTopK", attrs, in, 2, 0);
 			compare("InTopK", attrs, (struct mu_tensor[]){in[0], in[3]}, 2, 0);

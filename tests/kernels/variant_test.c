@@ -85,7 +85,7 @@ static void assert_value(const struct mu_tensor *optional, int64_t n, const floa
 static void zeros_of_an_optional__are_an_optional_of_zeros(void **state)
 {
 	MU_AUTO_TENSOR inner = optional_of(floats(2, (float[]){3, -4}));
-	struct mu_tensor of = optional_of(mu_tensor_ref(&inner)), none = empty_optional();
+	struct mu_tensor optional = optional_of(mu_tensor_ref(&inner)), none = empty_optional();
 	MU_AUTO_TENSOR plain = {0}, nested = {0}, empty = {0}, held = {0};
 	struct mu_tensor again = mu_tensor_ref(&inner);
 	struct mu_err err;
@@ -93,7 +93,7 @@ static void zeros_of_an_optional__are_an_optional_of_zeros(void **state)
 	assert_int_equal(run("ZerosLike", 1, &again, &plain, &err), 0);
 	assert_value(&plain, 2, (float[]){0, 0});
 	assert_value(&inner, 2, (float[]){3, -4});
-	assert_int_equal(run("ZerosLike", 1, &of, &nested, &err), 0);
+	assert_int_equal(run("ZerosLike", 1, &optional, &nested, &err), 0);
 	struct mu_tensor take = mu_tensor_ref(&nested);
 	assert_int_equal(run("OptionalGetValue", 1, &take, &held, &err), 0);
 	assert_value(&held, 2, (float[]){0, 0});
@@ -103,16 +103,16 @@ static void zeros_of_an_optional__are_an_optional_of_zeros(void **state)
 
 static void sum_of_optionals__of_equal_shapes__adds_their_values(void **state)
 {
-	MU_AUTO_TENSOR kept = optional_of(floats(2, (float[]){3, -4}));
-	struct mu_tensor in[] = {mu_tensor_ref(&kept), optional_of(floats(2, (float[]){1, 1})),
-				 mu_tensor_ref(&kept)};
+	MU_AUTO_TENSOR shared = optional_of(floats(2, (float[]){3, -4}));
+	struct mu_tensor in[] = {mu_tensor_ref(&shared), optional_of(floats(2, (float[]){1, 1})),
+				 mu_tensor_ref(&shared)};
 	struct mu_tensor none[] = {empty_optional(), empty_optional()};
 	MU_AUTO_TENSOR sum = {0}, empty = {0};
 	struct mu_err err;
 
 	assert_int_equal(run("AddN", 3, in, &sum, &err), 0);
 	assert_value(&sum, 2, (float[]){7, -7});
-	assert_value(&kept, 2, (float[]){3, -4});
+	assert_value(&shared, 2, (float[]){3, -4});
 	assert_int_equal(run("AddN", 2, none, &empty, &err), 0);
 	assert_false(has_value(&empty));
 }

@@ -313,9 +313,9 @@ static void pod__of_an_earlier_epoch_that_already_exists__does_not_count_as_upda
 #define AS_OF(epoch) "\"muster.dev/epoch\":\"" epoch "\",\"muster.dev/index\""
 	static const char old_status[] = "{\"phase\":\"Pending\",\"cluster\":{\"epoch\":1,"
 					 "\"epochSeen\":1,\"members\":\"others\"}}";
-	static const char seen[] = POD("ps", "u2", RUNS),
+	static const char ps_pod[] = POD("ps", "u2", RUNS),
 			  existing_worker[] = POD("worker", "u3", RUNS);
-	MU_AUTO_FREE char *new_ps = mu_xasprintf("%.*s" AS_OF("2") "%s", AT_INDEX(seen));
+	MU_AUTO_FREE char *new_ps = mu_xasprintf("%.*s" AS_OF("2") "%s", AT_INDEX(ps_pod));
 	MU_AUTO_FREE char *old_worker =
 	    mu_xasprintf("%.*s" AS_OF("1") "%s", AT_INDEX(existing_worker));
 	const char *const pods[] = {new_ps, NULL};
@@ -448,8 +448,8 @@ static void record_event(struct controller_fixture *s, const char *note)
 {
 	struct job job = {.meta = {.namespace = "d", .name = "j", .uid = "u1"},
 			  .resource_version = "7"};
-	struct snapshot seen = {.key = "d/j", .job = &job};
-	struct reconcile r = {.controller = &s->controller, .snapshot = &seen, .now = s->now};
+	struct snapshot ps_pod = {.key = "d/j", .job = &job};
+	struct reconcile r = {.controller = &s->controller, .snapshot = &ps_pod, .now = s->now};
 
 	event_record(&r, true, "Reason", "%s", note);
 }

@@ -148,7 +148,7 @@ static void message__of_a_failed_pod__is_its_last_line_of_output(void **state)
 	    "\"terminated\":{\"exitCode\":%d,\"message\":\"%s\"}}}]}}";
 	static const struct {
 		int exit_code;
-		const char *message, *kept;
+		const char *message, *want_message;
 	} cases[] = {
 	    {3, "starting\\nmuster-task: no CUDA here\\n", "muster-task: no CUDA here"},
 	    {1, "one line", "one line"},
@@ -165,8 +165,8 @@ static void message__of_a_failed_pod__is_its_last_line_of_output(void **state)
 		MU_AUTO_FREE char *json = mu_xasprintf(text, cases[i].exit_code, cases[i].message);
 		struct pod *p = decode(json);
 
-		if (cases[i].kept)
-			assert_string_equal(p->observed.message, cases[i].kept);
+		if (cases[i].want_message)
+			assert_string_equal(p->observed.message, cases[i].want_message);
 		else
 			assert_null(p->observed.message);
 		object_unref(p);

@@ -100,7 +100,7 @@ static void pod__in_the_version_of_our_own_create__is_not_reconciled(void **stat
 static void pod__has_its_chosen_and_its_reported_kernels(void **state)
 {
 	cJSON *created = pod("Pending", "");
-	struct snapshot seen;
+	struct snapshot snapshot;
 	struct store c;
 
 	cJSON_AddStringToObject(
@@ -109,15 +109,15 @@ static void pod__has_its_chosen_and_its_reported_kernels(void **state)
 	start(&c);
 	receive_object(&c, KIND_JOB, job("7"));
 	receive_object(&c, KIND_POD, created);
-	assert_true(snapshot_take(&c, "default/j", 100, &seen));
-	assert_string_equal(seen.observed.pods[0].chosen_kernels, "cpu-avx2");
-	assert_null(seen.observed.pods[0].kernels);
-	snapshot_fini(&seen);
+	assert_true(snapshot_take(&c, "default/j", 100, &snapshot));
+	assert_string_equal(snapshot.observed.pods[0].chosen_kernels, "cpu-avx2");
+	assert_null(snapshot.observed.pods[0].kernels);
+	snapshot_fini(&snapshot);
 	assert_true(store_set_progress(&c, "default/j", "p1", &(struct progress_report){0},
 				       "cpu-avx512", 101));
-	assert_true(snapshot_take(&c, "default/j", 100, &seen));
-	assert_string_equal(seen.observed.pods[0].kernels, "cpu-avx512");
-	snapshot_fini(&seen);
+	assert_true(snapshot_take(&c, "default/j", 100, &snapshot));
+	assert_string_equal(snapshot.observed.pods[0].kernels, "cpu-avx512");
+	snapshot_fini(&snapshot);
 	store_fini(&c);
 }
 
@@ -125,7 +125,7 @@ static void pod__has_its_chosen_and_its_reported_kernels(void **state)
 static void created_pod__that_no_watch_shows__is_dropped_after_a_minute(void **state)
 {
 	cJSON *answer = pod("Pending", "");
-	struct snapshot seen;
+	struct snapshot snapshot;
 	struct store c;
 	struct store_watch pods = {&c, KIND_POD, NULL};
 
@@ -137,13 +137,13 @@ static void created_pod__that_no_watch_shows__is_dropped_after_a_minute(void **s
 			receive_object(&c, KIND_POD, pod("Pending", ""));
 		store_list_begins(&pods);
 		store_list_ends(&pods);
-		assert_true(snapshot_take(&c, "default/j", 159, &seen));
-		assert_int_equal(seen.observed.n_pods, !shown);
-		assert_true(shown || seen.expectations_expire_at == 160);
-		snapshot_fini(&seen);
-		assert_true(snapshot_take(&c, "default/j", 161, &seen));
-		assert_int_equal(seen.observed.n_pods, 0);
-		snapshot_fini(&seen);
+		assert_true(snapshot_take(&c, "default/j", 159, &snapshot));
+		assert_int_equal(snapshot.observed.n_pods, !shown);
+		assert_true(shown || snapshot.expectations_expire_at == 160);
+		snapshot_fini(&snapshot);
+		assert_true(snapshot_take(&c, "default/j", 161, &snapshot));
+		assert_int_equal(snapshot.observed.n_pods, 0);
+		snapshot_fini(&snapshot);
 		store_fini(&c);
 	}
 	cJSON_Delete(answer);
@@ -153,7 +153,7 @@ static void created_pod__that_no_watch_shows__is_dropped_after_a_minute(void **s
 static void pod__that_is_orphaned__is_removed_from_the_job(void **state)
 {
 	cJSON *orphan = pod("Running", "10.0.0.1");
-	struct snapshot seen;
+	struct snapshot snapshot;
 	struct store c;
 
 	cJSON_DeleteItemFromObject(cJSON_GetObjectItem(orphan, "metadata"), "ownerReferences");
@@ -163,15 +163,15 @@ static void pod__that_is_orphaned__is_removed_from_the_job(void **state)
 	pod_changes = 0;
 	receive_object(&c, KIND_POD, orphan);
 	assert_int_equal(pod_changes, 1);
-	assert_true(snapshot_take(&c, "default/j", 100, &seen));
-	assert_int_equal(seen.observed.n_pods, 0);
-	snapshot_fini(&seen);
+	assert_true(snapshot_take(&c, "default/j", 100, &snapshot));
+	assert_int_equal(snapshot.observed.n_pods, 0);
+	snapshot_fini(&snapshot);
 	store_fini(&c);
 }
 
 static void job__that_replaces_one_of_the_same_name__is_the_only_one(void **state)
 {
-	struct snapshot seen;
+	struct snapshot snapshot;
 	struct store c;
 
 	start(&c);
@@ -180,10 +180,10 @@ static void job__that_replaces_one_of_the_same_name__is_the_only_one(void **stat
 	receive_object(&c, KIND_JOB, job_of("u2", "9"));
 	assert_int_equal(c.keys.count, 1);
 	receive_deletion(&c, KIND_JOB, job("8"));
-	assert_true(snapshot_take(&c, "default/j", 100, &seen));
-	assert_string_equal(seen.job->meta.uid, "u2");
-	assert_int_equal(seen.observed.n_pods, 0);
-	snapshot_fini(&seen);
+	assert_true(snapshot_take(&c, "default/j", 100, &snapshot));
+	assert_string_equal(snapshot.job->meta.uid, "u2");
+	assert_int_equal(snapshot.observed.n_pods, 0);
+	snapshot_fini(&snapshot);
 	store_fini(&c);
 }
 
@@ -329,13 +329,13 @@ static void pod__that_was_ready_once__keeps_was_ready(void **state)
 	start(&c);
 	receive_object(&c, KIND_JOB, job("7"));
 	for (unsigned i = 0; i < MU_COUNT(versions); i++) {
-		struct snapshot seen;
+		struct snapshot snapshot;
 
 		receive_object(&c, KIND_POD, pod_with_ready(versions[i].condition));
-		assert_true(snapshot_take(&c, "default/j", 100, &seen));
-		assert_int_equal(seen.observed.pods[0].ready, versions[i].ready);
-		assert_int_equal(seen.observed.pods[0].was_ready, versions[i].was_ready);
-		snapshot_fini(&seen);
+		assert_true(snapshot_take(&c, "default/j", 100, &snapshot));
+		assert_int_equal(snapshot.observed.pods[0].ready, versions[i].ready);
+		assert_int_equal(snapshot.observed.pods[0].was_ready, versions[i].was_ready);
+		snapshot_fini(&snapshot);
 	}
 	store_fini(&c);
 }
@@ -380,12 +380,12 @@ static cJSON *ended_pod(const char *task, const char *message)
 static void expect_progress(struct store *c, const char *want)
 {
 	struct progress_report report;
-	struct snapshot seen;
+	struct snapshot snapshot;
 
 	progress_report_parse(&report, want);
-	assert_true(snapshot_take(c, "default/j", 100, &seen));
-	assert_true(progress_report_same(&seen.observed.progress, &report));
-	snapshot_fini(&seen);
+	assert_true(snapshot_take(c, "default/j", 100, &snapshot));
+	assert_true(progress_report_same(&snapshot.observed.progress, &report));
+	snapshot_fini(&snapshot);
 }
 
 static void final_report__of_the_chief__replaces_the_progress(void **state)
