@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints both ways: TensorFlow reads ours, we read TensorFlow's.
+"""Checkpoint files in both directions: TensorFlow reads ours, and we read TensorFlow's.
 
 usage: bundle_both_ways.py [BUILD_DIR]      (run from the repository root, with TensorFlow's Python)
 """
@@ -51,7 +51,7 @@ def equal(got, want, what):
     assert got.shape == want.shape and (got == want).all(), (what, got, want)
 
 
-# Ours, read by TensorFlow.
+# TensorFlow reads our checkpoint.
 ours = f"{tmp}/deep/ours-7"
 run("write", ours)
 reader = tf.train.load_checkpoint(ours)
@@ -65,7 +65,7 @@ equal(reader.get_tensor("empty"), np.zeros((0, 3), "f"), "empty")
 for i in (0, 2999, 5999):
     equal(reader.get_tensor("many/%05d" % i), np.array([-3, -2, -1]), i)
 
-# Ours in parts, merged by us and by TensorFlow.
+# We and TensorFlow merge our sharded checkpoint.
 want_p = np.arange(780, dtype="f").reshape(6, 130)
 for who in ("us", "tf"):
     parts = [f"{tmp}/{who}_temp/part-{i:05d}-of-00002" for i in range(2)]
@@ -86,7 +86,7 @@ for who in ("us", "tf"):
     equal(dump(run("dump", merged))["p"], want_p, "dump p")
     equal(dump(run("slice", merged, "p", "6 130 1,3:7,20"))["p"], want_p[1:4, 7:27], "slice by us")
 
-# TensorFlow's, read by us: plain, partitioned and sharded.
+# We read TensorFlow's checkpoints: plain, partitioned and sharded.
 with tf.Graph().as_default(), tf.Session() as sess:
     rng = np.random.RandomState(1)
     values = {
@@ -108,7 +108,7 @@ with tf.Graph().as_default(), tf.Session() as sess:
         equal(dump(run("slice", prefix, "big", "20 33 5,10:30,3"))["big"], big[5:15, 30:33], "cut of parts")
         equal(dump(run("slice", prefix, "f", "17 9 16,1:-"))["f"], values["f"][16:], "cut of a whole")
 
-# The same index, byte for byte.
+# The index files are identical byte for byte.
 with tf.Graph().as_default(), tf.Session() as sess:
     names = [b"many/%05d" % i for i in range(6000)]
     words = np.array([b"", b"\0", b"bc", b"cde"], object)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tasks of a cluster as processes: of stock TensorFlow, or of Muster."""
+"""The tasks of a cluster as processes, either of stock TensorFlow or of Muster."""
 import json
 import os
 import pathlib
@@ -10,10 +10,10 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FIRST_PORT = int(os.environ.get("COMPAT_PORT", 23000))  # ours alone, so that a stray server is told from a test's
-# Seconds; far beyond what anything takes on a machine that is busy with other work: only what hangs waits it out.
+FIRST_PORT = int(os.environ.get("COMPAT_PORT", 23000))  # no other test uses these ports, so a stray server is recognized
+# Time-out in seconds, far above the duration of any test on a busy machine, so only a hang reaches it.
 PATIENCE = 400
-CLIENT = os.environ.get("MUSTER_TF_CLIENT")  # an environment for client programs; None: this one
+CLIENT = os.environ.get("MUSTER_TF_CLIENT")  # the virtual environment of the client programs; None: the current one
 PYTHON = str(ROOT / CLIENT / "bin/python") if CLIENT else sys.executable
 PORTS = iter(range(FIRST_PORT, FIRST_PORT + 1000))
 
@@ -35,7 +35,7 @@ def stock(spec, job, index):
 
 
 def stock_with_contrib(spec, job, index):
-    """TensorFlow 1.15 with tf.contrib."""
+    """The command of a TensorFlow 1.15 server with tf.contrib."""
     return [PYTHON, str(ROOT / "tests/compat/contrib_server.py"), json.dumps(spec), job, str(index)]
 
 
@@ -47,10 +47,11 @@ def muster(spec, job, index):
 
 
 class Cluster:
-    """Starts at once; use `with` so that it ends."""
+    """Starts its tasks in the constructor; use `with`, which ends them."""
 
     def __init__(self, name, folder, ps=1, worker=2, odd=None, stock=stock, **more):
-        """odd: a task, as (job, index), that runs the other program; stock: the stock server; more: tasks of other jobs, as chief=1."""
+        """`odd` is a task (job, index) that runs the other kind of server, `stock` makes the command of a stock
+        server, and `more` maps further jobs to their number of tasks, as chief=1."""
         self.name, self.folder = name, pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         address = lambda: f"127.0.0.1:{free_port()}"
@@ -67,7 +68,7 @@ class Cluster:
                                                   stdout=log, stderr=log)
 
     def restart(self, job, i):
-        """Kills it and starts it again at its address."""
+        """Kills the task and starts it again at the same address."""
         self.tasks[job, i].kill()
         self.tasks[job, i].wait()
         self.start_task(job, i)
@@ -93,12 +94,12 @@ class Cluster:
         return lines[-1] if lines else "no output"
 
     def died(self):
-        """What ended although nobody asked it to, in words; "" when all run."""
+        """Describes the tasks that ended unexpectedly; "" if all run."""
         return "; ".join(f"{self.name} {job}/{i} ended with {t.returncode}: {self.last_line(job, i)}"
                          for (job, i), t in self.tasks.items() if t.poll() is not None)
 
     def start(self, program, task, *more):
-        """A client program of programs/ beside worker `task`, as a process."""
+        """Starts a client program of programs/ as worker `task`."""
         env = dict(os.environ, COMPAT_CLUSTER=json.dumps(self.spec), COMPAT_TASK=str(task))
         client = subprocess.Popen([PYTHON, str(ROOT / "tests/compat/programs" / f"{program}.py"), *map(str, more)],
                                   env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -106,7 +107,7 @@ class Cluster:
         return client
 
     def finish(self, client, seconds=PATIENCE):
-        """Its last line, which is JSON."""
+        """Returns the last line of the client's output, parsed as JSON."""
         try:
             out, err = client.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs something on stock servers and on ours and compares the results."""
+"""Runs a function on stock servers and on ours, and compares the results."""
 import itertools
 import re
 import tempfile
@@ -9,8 +9,8 @@ from cluster import Cluster
 
 TOLERANCE = 1e-5
 folder = tempfile.mkdtemp(prefix="compat-")
-lines = []  # what the case that runs has reported so far, as (line, error)
-names = itertools.count()  # of folders
+lines = []  # the reports of the current case, as (line, error)
+names = itertools.count()  # numbers for folder names
 
 
 class Different(Exception):
@@ -25,7 +25,7 @@ def report(name, error=None, note=""):
 
 
 def close(a, b, path="answer"):
-    """Same structure, same words, numbers within TOLERANCE."""
+    """Raises Different unless the structures and strings are equal and the numbers differ by at most TOLERANCE."""
     if isinstance(a, dict) and isinstance(b, dict):
         if a.keys() != b.keys():
             raise Different(f"{path}: stock has {sorted(a)}, ours {sorted(b)}")
@@ -42,7 +42,7 @@ def close(a, b, path="answer"):
 
 
 def both(run, **tasks):
-    """run(cluster) on each of the two kinds of server, at the same time; (stock's answer, ours).
+    """Calls run(cluster) for both kinds of server at the same time; returns (stock's answer, ours).
 
     The cluster has a ps and two workers unless `tasks` says otherwise, as in ps=2, chief=1.
     """
@@ -54,12 +54,12 @@ def both(run, **tasks):
                 got[name] = run(cluster.wait_ready())
                 if cluster.died():
                     raise RuntimeError(cluster.died())
-        except Exception as e:  # raised by the main thread
+        except Exception as e:  # the main thread raises it
             wrong[name] = e
 
     def one(name):
         once(name)
-        if name in wrong and name == "stock":  # its client hangs at times; Muster runs once
+        if name in wrong and name == "stock":  # stock's client sometimes hangs; Muster gets one attempt
             print(f"  once more: {str(wrong.pop(name)).splitlines()[0]}", flush=True)
             once(name)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs each case against stock servers and against ours and compares what the client programs got.
+"""Runs each case against stock servers and against ours, and compares the results of the client programs.
 
 A case that fails runs once more at the end.  If it then passes, the run does not fail, but both results are
-printed: the servers or the case have a rare fault.
+printed: the servers or the case fail intermittently.
 """
 import inspect
 import os
@@ -25,12 +25,12 @@ def hello():
 
 
 def holders():
-    """Tensor arrays, stacks, lookup tables and sparse accumulators keep the same values."""
+    """tensor arrays, stacks, lookup tables and sparse accumulators"""
     close(*both(lambda c: c.run("holders")))
 
 
 def functions():
-    """branches, loops and calls of functions, with their gradients, over two tasks"""
+    """branches, loops and calls of functions, with their gradients, on two tasks"""
     close(*both(lambda c: c.run("functions")))
 
 
@@ -45,12 +45,12 @@ def pipelines():
 
 
 def saved_inputs():
-    """input pipelines saved in the middle, restarted and restored: every element after that point, in order"""
+    """input pipelines that are saved in the middle, restarted and restored: every element after that point, in order"""
     close(*both(lambda c: c.run("saved_inputs")))
 
 
 def readers():
-    """readers of every kind over queues of names; sparse tensors kept under numbers"""
+    """readers of every kind on queues of file names; sparse tensors behind integer handles"""
     close(*both(lambda c: c.run("readers")))
 
 
@@ -73,7 +73,7 @@ def deterministic():
 
 
 def resume():
-    """a checkpoint of stock resumes on ours, and one of ours on stock; both go on alike"""
+    """a checkpoint of stock resumes on ours and the reverse; both continue with the same results"""
     for name in ("stock", "muster"):
         if not os.path.isdir(f"{folder}/alone-{name}"):
             raise Different("the run before it left no checkpoint")
@@ -82,7 +82,7 @@ def resume():
         other = {"stock": "muster", "muster": "stock"}[cluster.name]
         path = f"{folder}/resumed-{cluster.name}"
         shutil.copytree(f"{folder}/alone-{other}", path)
-        with open(f"{path}/checkpoint") as f:  # it may name absolute paths
+        with open(f"{path}/checkpoint") as f:  # the file may contain absolute paths
             state = f.read().replace(f"{folder}/alone-{other}", path)
         with open(f"{path}/checkpoint", "w") as f:
             f.write(state)
@@ -103,7 +103,7 @@ def asynchronous():
         path = f"{folder}/async-{cluster.name}"
         clients = [cluster.start("softmax", 0, steps, path, 0.01)]
         while clients[0].poll() is None and not os.path.exists(f"{path}/model.ckpt-0.index"):
-            time.sleep(0.1)  # a worker that comes before the chief has initialised sleeps 30 s
+            time.sleep(0.1)  # a worker that starts before the chief has initialized the variables sleeps 30 s
         clients.append(cluster.start("softmax", 1, steps, path, 0.01))
         answers = [cluster.finish(c) for c in clients]
         return answers, checkpoint(path)
@@ -112,11 +112,11 @@ def asynchronous():
         reached, local = max(a["step"] for a in answers), sum(len(a["losses"]) for a in answers)
         if int(saved["global_step"]) < steps:
             raise Different(f"{name}: the checkpoint is of step {saved['global_step']}, not of {steps}")
-        # one worker's last step but one may have read the count before the other made two: its hook believes that
-        # there is one more to make.  The other has read it late enough then, so there is no third.
+        # In its last step but one, a worker may read the count before the other worker's next two steps. Its hook then
+        # runs one step more.  The other worker reads the count after that, so there is no third additional step.
         if not steps <= reached <= steps + 2:
             raise Different(f"{name}: the global step ended at {reached}, not at {steps}")
-        # stock adds without a lock and loses some (7 of 50,000 steps of two busy workers); ours loses none
+        # stock adds without a lock and loses some updates (7 of 50,000 steps of two busy workers); ours loses none
         if local < reached or (name == "muster" and local > reached):
             raise Different(f"{name}: {local} steps were run but the global step is {reached}, in the checkpoint "
                             f"{saved['global_step']}; of the workers {[(len(a['losses']), a['step']) for a in answers]}")
@@ -130,14 +130,14 @@ def asynchronous():
     return f"{[len(a['losses']) for a in answers]} steps by worker"
 
 
-# Stock's words are an accident of its library; any error will do.
+# Stock's error text depends on its libraries, so any text is accepted.
 ANY_TEXT = {"bytes that are no message", "matmul of a vector"}
 # The start of the client's traceback, which is not compared.
 TRACEBACK = " Traceback (most"
 
 
 def bundles():
-    """checkpoint files of our library and of stock's, each read by the other"""
+    """checkpoint files that our library or stock writes and the other one reads"""
     done = subprocess.run([sys.executable, "tests/compat/bundle_both_ways.py"], capture_output=True, text=True, timeout=PATIENCE)
     if done.returncode:
         raise Different(done.stderr.strip()[-1500:])
@@ -162,11 +162,11 @@ def bad_input():
 
 
 # ---- the run ------------------------------------------------------------------------------------
-AGAIN = 5  # more cases than these do not fail by chance
+AGAIN = 5  # if more cases fail, the cause is not an intermittent fault
 
 
 def attempt(case):
-    """What the case reported, as (line, error), and what it left in the folder."""
+    """Runs the case; returns its reports as (line, error), and the files that it left in the folder."""
     start, before = time.time(), set(os.listdir(folder))
     lines.clear()
     try:
@@ -183,7 +183,8 @@ def failures(reported):
 
 
 def once_more(case, left):
-    """The second go starts without what the first one left; other cases' files stay, some are needed."""
+    """Repeats a case without the files of its first attempt. The files of other cases stay, since some cases need
+    them."""
     first_run = f"{folder}/first-{case.__name__}"
     os.mkdir(first_run)
     for name in left:
@@ -193,7 +194,7 @@ def once_more(case, left):
 
 
 def run(cases):
-    """Every line reported, of the second go where there was one; and what failed only the first time."""
+    """Runs the cases; returns the reports of the last attempts, and the failures that only the first attempts had."""
     results, left = {}, {}
     for case in cases:
         results[case], left[case] = attempt(case)
@@ -207,17 +208,17 @@ def run(cases):
     return [line for case in cases for line in results[case]], chance
 
 
-NEEDS = {resume: deterministic}  # a case, and the case whose files it continues with
+NEEDS = {resume: deterministic}  # maps a case to the case whose files it needs
 
 
 def sources(case):
-    """The files of the case: its module and the programs that it names."""
+    """Returns the source files of the case: its module and the programs whose names it contains."""
     constants = [c for code in (case.__code__, *case.__code__.co_consts) if inspect.iscode(code) for c in code.co_consts]
     return {os.path.relpath(inspect.getsourcefile(case)), *(f"tests/compat/programs/{c}.py" for c in constants if isinstance(c, str))}
 
 
 def sample(cases, commit):
-    """A third of the cases, drawn by the commit's hash, and those whose files the commit changed."""
+    """Selects a third of the cases by the commit's hash, and those whose files the commit changes."""
     changed = set(subprocess.run(["git", "diff", "--name-only", f"{commit}~1", commit], capture_output=True, text=True).stdout.split())
     chosen = {c for c in cases if zlib.crc32(f"{commit} {c.__name__}".encode()) % 3 == 0 or sources(c) & changed}
     chosen |= {NEEDS[c] for c in chosen if c in NEEDS}

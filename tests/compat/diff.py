@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs drawn cases of single ops on TensorFlow, in this process, and on our kernels, and compares.
+"""Runs randomly drawn cases of single ops on TensorFlow, in this process, and on our kernels; compares the results.
 
     python tests/compat/diff.py build/release/tests/kernels/op_driver --cases 1000 --seed 0 [--only MatMul,Sum] [-v]
 
@@ -32,19 +32,19 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_registry, ops
 
 ANSWER_S, STOCK_S = 20, 40
-ROOM = 3 << 30  # bytes that either side may allocate
+ROOM = 3 << 30  # limit of the bytes that each side allocates
 CASES_PER_CHILD = 20000  # TensorFlow caches a kernel for each combination of attributes
 NOT_ALONE = re.compile("^no kernel for op|is asynchronous$|than the harness can hold$")
-# relative tolerance, also of the largest value of an output
+# relative tolerance, also applied to the largest value of an output
 RTOL = {"float16": 1e-2, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-10, "complex64": 3e-5, "complex128": 1e-10}
 
 
 ACCEPTED = pathlib.Path(__file__).with_name("diff_accepted.txt")
-HUGE = 1e30  # products of such values overflow
+HUGE = 1e30  # products of larger values overflow
 
 
 class Fault(Exception):
-    """Our driver died or does not answer."""
+    """Our driver has ended or does not answer."""
 
 
 class Driver(ops_diff.Driver):
@@ -135,7 +135,7 @@ def each(inputs):
 
 
 def request(d, op_def):
-    """The graph and the inputs for our driver."""
+    """Builds the graph and the inputs for our driver."""
     g = tf.GraphDef()
     node = g.node.add(name="n", op=d.op)
     inputs, args = [], [a for a in op_def.input_arg for _ in each({0: d.inputs[a.name]})]
@@ -160,7 +160,7 @@ def eager(name, inputs, attrs, n_out):
 
 def tensor(a):
     a = np.asarray(a)
-    # a copy: some ops write into what they are fed
+    # a copy, since some ops write into their feeds
     return ops.EagerTensor(np.array(a), "/job:localhost/replica:0/task:0/device:CPU:0",
                            tf.string.as_datatype_enum if a.dtype.kind in "OSU" else tf.as_dtype(a.dtype).as_datatype_enum)
 
@@ -175,7 +175,8 @@ def has_refs(op_def):
 
 
 def stock(d, op_def):
-    """The code and the outputs, then what the variables hold."""
+    """Runs the op eagerly in TensorFlow. Returns the error code and the outputs, followed by the final values of the
+    variables."""
     handles = []
 
     def feed(v):
@@ -195,7 +196,7 @@ def stock(d, op_def):
         return 0, ops_diff.arrays([t.numpy() for t in out or []] + [
             eager("ReadVariableOp", [h], ("dtype", t), 1)[0].numpy() for h, t in handles])
     except tf.errors.NotFoundError:
-        raise  # no kernel
+        raise  # there is no kernel
     except tf.errors.OpError as e:
         return e.error_code, e.message
     finally:
@@ -204,7 +205,7 @@ def stock(d, op_def):
 
 
 def stock_graph(graph, inputs):
-    """The same of an op with references, which only a graph can hold."""
+    """Like stock(), but for an op with reference inputs, which needs a graph."""
     def add(name, op, *inputs, **types):
         node = graph.node.add(name=name, op=op, input=inputs)
         for attr, t in types.items():
@@ -261,7 +262,7 @@ def difference(d, stock_answer, ours):
 
 
 def accepted_rules():
-    """(pattern of ops, rule), from lines `ops | rule | reason`."""
+    """Yields (pattern of ops, rule) from lines `ops | rule | reason`."""
     for line in ACCEPTED.read_text().splitlines():
         if line and line[0] != "#":
             ops, rule, _ = map(str.strip, line.split(" | "))
@@ -304,7 +305,8 @@ def all_cases():
 
 
 def make_source():
-    """The cases are made in a process of its own: some take a session, whose threads no fork of this process would have."""
+    """Draws cases in a separate process. Some cases open a session, and a fork of this process would not have its
+    threads."""
     with multiprocessing.get_context("fork").Pool(1) as apart:
         source = diff_draw.Source(apart.apply(all_cases))
     source.accepted = list(accepted_rules())
@@ -313,12 +315,12 @@ def make_source():
 
 
 def child(a, source, lines, errors, seed, n):
-    """Runs n cases from seed on, and sends seed, kind and text of each line."""
+    """Runs n cases starting at seed, and sends (seed, kind, text) of each result."""
     os.dup2(errors.fileno(), 2)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # some ops print
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # some ops write to stdout
     context.context().ensure_initialized()
     with context.eager_mode():
-        tensor(0)  # starts the threads
+        tensor(0)  # starts TensorFlow's threads
         limit(ROOM)
         driver = Driver(a.driver)
         while n:
@@ -351,7 +353,7 @@ def one(driver, a, source, seed, op, tell):
         why = difference(d, answer, ours)
     except (TypeError, ValueError, MemoryError, NotImplementedError, tf.errors.OpError) as e:
         tell("skip", f"{op} {type(e).__name__} {str(e)[:300]}")
-        driver.p.kill()  # what is left of its answer must not be taken for that of the next case
+        driver.p.kill()  # the rest of its answer must not be read as that of the next case
         driver = Driver(a.driver)
     except Fault as e:
         why, driver = str(e), Driver(a.driver)
@@ -363,7 +365,7 @@ def one(driver, a, source, seed, op, tell):
 
 
 def run_child(a, source, seed, n):
-    """Yields what a fork of this process sends, then its exit status; kills it when it is silent for STOCK_S."""
+    """Forks a child, yields its messages and then its exit status. Kills a child that is silent for STOCK_S seconds."""
     fork = multiprocessing.get_context("fork")
     receive, send = fork.Pipe(False)
     with tempfile.TemporaryFile() as errors:

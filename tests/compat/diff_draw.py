@@ -22,15 +22,15 @@ LEFT_OUT = HERE / "diff_left_out.txt"
 NO_NUMPY = {tf.as_dtype(t) for t in types_diff.NOT_TENSORS | types_diff.FLOAT8}
 ANY_TYPE = [tf.float32, tf.int32, tf.float64, tf.int64, tf.float16, tf.bool, tf.string, tf.uint8, tf.complex64]
 DIMS = [0, 1, 1, 2, 2, 3, 3, 4, 5, 8, 17]
-LONG_DIMS = [31, 33, 64, 100, 257, 1000]  # reach the tails of vectors and the shares of threads
+LONG_DIMS = [31, 33, 64, 100, 257, 1000]  # exercise the tails of vector loops and the division among threads
 EXTREME_INTS = [-1 << 63, -1 << 31, (1 << 31) - 1, 1 << 31, 1 << 32, 1 << 62, (1 << 63) - 1]
-ROOM = 1 << 16  # elements of a drawn tensor
+ROOM = 1 << 16  # maximum number of elements of a drawn tensor
 
-Drawn = collections.namedtuple("Drawn", "op inputs attrs case")  # attrs: all of the OpDef; case: how to compare
+Drawn = collections.namedtuple("Drawn", "op inputs attrs case")  # attrs: all attributes of the OpDef; case: tolerances and other settings of the comparison
 
 
 def table_ops():
-    """The ops of Muster's table."""
+    """Returns the names of the ops in Muster's op table."""
     text = "".join(f.read_text() for f in (HERE / "../../lib/ops").glob("ops_*.def"))
     return set(re.findall(r"^OP\((\w+)", text, re.M))
 
@@ -41,14 +41,14 @@ def left_out():
 
 
 class Source:
-    """What cases are drawn from: the registry of TensorFlow and the cases of ops_cases.py."""
+    """The sources of drawn cases: TensorFlow's op and kernel registries, and the cases of ops_cases.py."""
 
     def __init__(self, cases):
         self.cases, self.kernels = collections.defaultdict(list), collections.defaultdict(list)
         for case in cases:
             case.inputs = by_op_def(case)
             if op_def_registry.get(case.op).is_stateful and "seed" in {a.name for a in op_def_registry.get(case.op).attr}:
-                case.only_shape = True  # a kernel that TensorFlow has cached goes on in its sequence
+                case.only_shape = True  # a cached TensorFlow kernel continues its random sequence
             if case.inputs is not None and not case.producer:
                 self.cases[case.op].append(case)
         missing = {(op, *t.split("=")) for op, *types in
@@ -80,7 +80,7 @@ class Source:
 
 
 def by_op_def(case):
-    """The inputs under their names in the OpDef, of which tf.raw_ops renames some; None when some are missing."""
+    """Maps the inputs to their names in the OpDef, since tf.raw_ops renames some. Returns None if inputs are missing."""
     names = [a.name for a in op_def_registry.get(case.op).input_arg]
     if len(names) != len(case.inputs):
         return None
@@ -168,7 +168,8 @@ class Draw:
         return a
 
     def all_attrs(self):
-        """The attributes that the inputs decide, those of the case, defaults, and the rest drawn."""
+        """Returns all attributes: those that follow from the inputs, those of the case, and random values for the
+        rest."""
         attrs = {}
         for arg in self.op.input_arg:
             v = self.inputs[arg.name]
@@ -215,7 +216,7 @@ class Draw:
             return tf.TensorShape(None) if self.chance(0.2) else tf.TensorShape([d if self.chance(0.8) else None for d in self.shape()])
         return None
 
-    # ---- changes of a case ----
+    # ---- mutations of a case ----
     def change_type(self):
         for name, allowed in self.rng.choice(self.source.kernels[self.op.name]).items():
             to = self.rng.choice(allowed)
@@ -228,7 +229,7 @@ class Draw:
                 self.attrs[name] = to
 
     def change_input(self, change):
-        """Changes one tensor of the inputs."""
+        """Changes one input tensor."""
         places = [(k, i) for k, v in self.inputs.items() for i in (range(len(v)) if isinstance(v, list) else [None])]
         if not places:
             return
@@ -271,7 +272,7 @@ class Draw:
         self.change_input(self.odd_values)
 
     def odd_values(self, a):
-        """Some or all elements replaced by rare values of the type."""
+        """Replaces some or all elements by rare values of the type."""
         if not a.size:
             return a
         kind = a.dtype.kind
@@ -287,7 +288,7 @@ class Draw:
         else:
             big = 3e38 if a.dtype.itemsize in (4, 8) else 6e4
             odd = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-3, 1e4]
-            if kind != "c":  # which NaN an infinite product has is nobody's contract
+            if kind != "c":  # an infinite complex product may have any NaN
                 odd += [np.inf, -np.inf, np.nan] + [big, -big] * self.chance(0.3)
         a = a.copy()
         for i in self.rng.sample(range(a.size), self.rng.choice([1, 1, 2, min(a.size, 200)]) if a.size > 1 else 1):

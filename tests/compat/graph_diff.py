@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs drawn small graphs on a stock server and on ours, and compares the fetched values or the error's code.
+"""Runs randomly drawn small graphs on a stock server and on ours, and compares the fetched values or the error code.
 
     python tests/compat/graph_diff.py --graphs 1000 --seed 0 [-v]
 
 A graph has operations on tensors of a few shapes, conditionals and loops (of both generations), functions, variables,
-queues, and what graph_makers.py makes, on two tasks.  No operation jumps where rounding decides, as Floor does.
-Operations with state run in the order in which they were drawn, so that a step has one right answer.  Graph i has the
+queues, and the constructs of graph_makers.py, on two tasks.  It has no operation like Floor, where rounding could change the result much.
+Operations with state run in the order in which they were drawn, so that the result of a step is deterministic.  Graph i has the
 seed SEED + i: `--seed N --graphs 1` replays one.  A tenth each of the graphs are traced, called and run in parts.
 
-Differences that are no faults, of 51,000 graphs about one in 2,500:
-  - a comparison of sums that differ in the last digit, which rounding decides
+Accepted differences, about one in 2,500 graphs:
+  - a comparison of two sums that differ only in the last digit
   - a graph with two nodes that fail: the step has the error of the one that fails first
   - the order of a seeded shuffle below nested finite repeats
 
-Told apart and not counted as failed: TensorFlow's optimizer changes the answer, or only Muster's drops an op that would
-fail and whose value nothing uses (TensorFlow's drops most of them too).
+Two differences are reported separately and are no failures.  TensorFlow's optimizer changes the result, or only Muster's
+optimizer removes a failing op whose value is unused (TensorFlow's removes most of them too).
 """
 import argparse
 import pathlib
@@ -28,7 +28,7 @@ import tensorflow.compat.v1 as tf
 from cluster import Cluster
 from graph_draw import STEPS, Drawn
 
-RTOL, ATOL = 2e-4, 5e-4  # 1 - tanh^2 keeps few digits of a float
+RTOL, ATOL = 2e-4, 5e-4  # 1 - tanh^2 of a float loses most digits
 STEP_MS = 60000
 
 
@@ -47,7 +47,7 @@ def run_step(session, drawn, feeds):
 
 
 def run(drawn, target, optimise=True):
-    """The values of each step, up to the error that ends them."""
+    """Runs the steps, and returns their values up to the error that ends them."""
     config = tf.ConfigProto(isolate_session_state=True, operation_timeout_in_ms=STEP_MS)
     config.graph_options.rewrite_options.disable_meta_optimizer = not optimise
     answer = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a small graph from a seed: what is fetched, what is fed, and the operations that every step runs.
+"""Draws a small graph from a seed: fetches, feeds, and the operations that every step runs.
 
 A seed names the same graph until this file changes.
 """
@@ -31,7 +31,7 @@ BINARY = [tf.add, tf.subtract, tf.multiply, tf.maximum, tf.minimum, tf.squared_d
 
 
 class Drawn:
-    """One graph: what is fetched, what is fed, and the operations that every step runs."""
+    """A graph with its fetches, its feeds, and the operations that every step runs."""
 
     def __init__(self, seed):
         self.rng, self.np = random.Random(seed), np.random.RandomState(seed % 2**32)
@@ -56,10 +56,10 @@ class Drawn:
                 try:
                     pool.append(self.rng.choice(makers)(pool))
                 except ValueError:
-                    pass  # shapes that TensorFlow's client refuses
+                    pass  # TensorFlow's client rejects the shapes
         picked = self.rng.sample(pool, min(4, len(pool)))
         self.fetches = [*picked, pool[-1]]
-        if self.rng.random() < 0.2 and not self.called:  # TensorFlow cannot differentiate a conditional of a function
+        if self.rng.random() < 0.2 and not self.called:  # TensorFlow cannot differentiate a conditional with function calls
             self.fetches += [g for g in tf.gradients(pool[-1], picked[:1]) if g is not None]
         x = self.rng.choice(pool)
         if self.rng.random() < 0.1 and x.op.type != "Placeholder" and x.shape.is_fully_defined() and self.graph.is_feedable(x):
@@ -90,11 +90,11 @@ class Drawn:
         if not compatible(a, b) and self.rng.random() < 0.9:
             b = tf.reduce_sum(b)
         elif not compatible(a, b):
-            b = unknown(b)  # the step fails, not the client
+            b = unknown(b)  # the step fails and not the client
         return bounded(self.rng.choice(BINARY)(a, b))
 
     def rows(self, pool):
-        """Rows by number; at times one that does not exist."""
+        """Gathers rows by index; sometimes an index is out of range."""
         x = tf.reshape(self.rng.choice(pool), [-1, 1])
         at = self.feed(tf.placeholder(tf.int32, [2]), [self.np.randint(0, 1 + (self.rng.random() < 0.1) * 9, 2) for _ in range(STEPS)])
         return tf.gather(x, at)
@@ -104,7 +104,7 @@ class Drawn:
         return bounded(tf.matmul(a, b, transpose_a=True))
 
     def some(self, pool, x, n):
-        """n operations on x, the others of the pool, and their results."""
+        """Applies n operations to x, combined with another tensor of the pool and earlier results."""
         own = [x, self.rng.choice(pool)]
         for _ in range(n):
             a = self.rng.choice(own)
@@ -183,7 +183,7 @@ class Drawn:
 
 
 def bounded(x):
-    """Values stay small, so that rounding does not grow from operation to operation."""
+    """Limits the values, so that rounding errors do not grow from operation to operation."""
     return tf.clip_by_value(x, -100.0, 100.0)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs build besides plain operations: data sets, random numbers, training, tables, sparse tensors, texts.
+"""Graph constructs besides plain operations: datasets, random numbers, training, tables, sparse tensors, strings.
 
-A maker takes a graph_draw.Drawn and the tensors that there are, and returns one more, of floats.
+A maker takes a graph_draw.Drawn and the existing tensors, and returns a new float tensor.
 """
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import data_flow_ops
@@ -12,7 +12,7 @@ def scalar(d, pool):
 
 
 def in_order(d, make):
-    """Runs make() after the state's last use; what it returns is its next use."""
+    """Makes an op that runs after the previous use of the state, and records it as the latest use."""
     with d.after():
         x = make()
     d.updates.append(x if isinstance(x, tf.Operation) else x.op)
@@ -24,7 +24,7 @@ def new_variable(d, shape):
 
 
 def indices(d, shape, end):
-    """Fed row numbers, of which one in twenty draws may not exist."""
+    """Feeds row indices; in one of twenty draws some may be out of range."""
     end += 9 * (d.rng.random() < 0.05)
     return d.feed(tf.placeholder(tf.int32, shape), [d.np.randint(0, end, shape) for _ in range(d.steps)])
 
@@ -122,7 +122,7 @@ def checked(d, pool):
 def rows_of_variable(d, pool):
     v, x, at = new_variable(d, (4, 3)), scalar(d, pool), indices(d, (2,), 4)
     change = d.rng.choice([tf.scatter_add, tf.scatter_sub, tf.scatter_update, tf.scatter_max, tf.scatter_min, tf.scatter_mul])
-    n = 1 if change == tf.scatter_update else 2  # rows, which may be the same one
+    n = 1 if change == tf.scatter_update else 2  # rows, possibly repeated
     in_order(d, lambda: tf.identity(change(v, at[:n], tf.fill((n, 3), x))))
     return in_order(d, lambda: tf.gather(v, at) if d.rng.random() < 0.5 else v.read_value())
 
@@ -211,9 +211,9 @@ def table(d, pool):
     return y if d.rng.random() < 0.5 else in_order(d, lambda: tf.cast(t.size(), tf.float32))
 
 
-# ---- data sets ----
+# ---- datasets ----
 def more(d, s):
-    """The data set s with one more step."""
+    """Appends a transformation to the dataset s."""
     k, seed, c = d.rng.randint(1, 4), d.rng.randrange(100), d.rng.uniform(-1, 1)
     data = tf.data.Dataset
     return d.rng.choice([

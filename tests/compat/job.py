@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trainers that start their own servers, as processes: one for each task, stock's servers or ours."""
+"""Trainers that start their own servers, as one process per task, with stock's servers or ours."""
 import os
 import pathlib
 import signal
@@ -13,7 +13,7 @@ from cluster import PATIENCE, ROOT, free_port, tail
 
 
 class Job:
-    """Programs under `python -m muster`; use `with` so that they end."""
+    """Programs under `python -m muster`; use `with`, which ends them."""
 
     def __init__(self, name, folder):
         self.name, self.folder, self.tasks = name, pathlib.Path(folder), []
@@ -28,7 +28,7 @@ class Job:
         return ",".join(f"localhost:{free_port()}" for _ in range(n))
 
     def start(self, script, *arguments):
-        """A process; its output goes to files that said() reads."""
+        """Starts a process whose output goes to files, which said() reads."""
         script = pathlib.Path(script)
         out = self.folder / f"{len(self.tasks)}.{script.stem}"
         command = [sys.executable, "-m", "muster", *(["--stock"] if self.stock else []), str(ROOT / script), *arguments]
@@ -42,7 +42,7 @@ class Job:
         return pathlib.Path(f"{task.output}.{which}").read_text(errors="replace")
 
     def finish(self, task, seconds=PATIENCE):
-        """What it printed, once it has ended well."""
+        """Waits for the process, and returns its output if it succeeded."""
         try:
             status = task.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -72,14 +72,14 @@ class Job:
 
 
 def with_each(run, folder):
-    """run(job) for stock's servers and for ours, at the same time; (stock's answer, ours)."""
+    """Calls run(job) for both kinds of server at the same time; returns (stock's answer, ours)."""
     got, wrong = {}, {}
 
     def one(name):
         try:
             with Job(name, tempfile.mkdtemp(prefix=f"job-{name}-", dir=folder)) as job:
                 got[name] = run(job)
-        except Exception as e:  # told by the main thread
+        except Exception as e:  # the main thread raises it
             wrong[name] = e
 
     threads = [threading.Thread(target=one, args=(name,)) for name in ("stock", "muster")]

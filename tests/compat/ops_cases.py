@@ -10,7 +10,7 @@ rng = np.random.RandomState(7)
 
 
 class Var:
-    """An input that is a variable holding this value: by handle for Resource ops, else by ref."""
+    """An input that is a variable with this value, passed as a handle to Resource ops, else as a reference."""
 
     def __init__(self, value):
         self.value = value
@@ -21,10 +21,10 @@ class Case:
                  known=False, producer=0, seen=None):
         self.op, self.inputs, self.attrs = op, inputs, attrs or {}
         self.rtol, self.atol, self.only_shape = rtol, atol, only_shape
-        self.known = known  # whether the op wants shapes before it runs
-        self.producer = producer  # of the graph, for an op that later ones may not have
-        self.seen = seen  # what of each output is compared, where its bytes may differ
-        self.first = first  # how many outputs TensorFlow gives a value to; None: all
+        self.known = known  # True if the op needs static shapes
+        self.producer = producer  # producer version of the graph, for ops that later versions reject
+        self.seen = seen  # converts an output to its comparable part, if its bytes may differ
+        self.first = first  # number of outputs that TensorFlow sets; None: all
 
     def __repr__(self):
         def short(a):
@@ -73,7 +73,7 @@ def unary():
     for t in REALS:
         near = {"rtol": 1e-5 if t == F else 1e-11, "atol": 1e-5 if t == F else 1e-11}
         yield Case("Digamma", {"x": np.array([-3.7, -0.2, 0.01, 0.5, 1, 1.4616, 2, 5, 9.5, 100], t)}, **near)
-        below = np.array([-1e-20, -1e-10, -1 - 1e-6], t)  # the poles
+        below = np.array([-1e-20, -1e-10, -1 - 1e-6], t)  # poles and values near them
         yield Case("Digamma", {"x": below}, **near)
         yield Case("Zeta", {"x": np.array([2], t), "q": below}, **near)
         yield Case("Polygamma", {"a": np.array([0, 1, 1, 2, 3, 1, 5, 1.5], t),
@@ -95,7 +95,7 @@ def unary():
     yield Case("LeakyRelu", {"features": np.array([-3, -7, -0.1, 2], np.float16)})
     yield Case("LeakyReluGrad", {"gradients": real(F, 9), "features": real(F, 9)}, {"alpha": 0.3})
     big = np.array([100, -100, 88.5, -88.5, 89, -104, -95, np.inf, -np.inf], F)
-    # TensorFlow flushes what is smaller than a normal number to zero; we do not.
+    # TensorFlow flushes subnormal numbers to zero; we do not.
     yield Case("Exp", {"x": big}, atol=1e-37)
     yield Case("Sigmoid", {"x": big}, atol=1e-30)
 
@@ -214,7 +214,7 @@ def reduce():
                                {"keep_dims": keep}, rtol=4e-6 if t == F else None, atol=1e-6)
         yield Case(op, {"input": real(F, 100, 333), "axis": i32(1)}, rtol=1e-4, atol=1e-4)
         yield Case(op, {"input": real(F, 2, 2), "axis": i32(2)})
-    for t in (np.uint8, np.int8, np.uint16, np.int16, I, L):  # neither sum nor count fits the small types
+    for t in (np.uint8, np.int8, np.uint16, np.int16, I, L):  # neither the sum nor the count is representable in the small types
         yield Case("Mean", {"input": ints(t, 2, 256, low=60, high=127), "axis": i32(1)})
     for op in ("Sum", "Prod", "Max", "Min", "Mean"):
         yield Case(op, {"input": np.zeros((0, 3), F), "axis": i32(0)})
@@ -278,7 +278,7 @@ def network():
         for t in REALS:
             yield Case(op, {"logits": real(t, 5, 10, low=-9, high=9)}, rtol=6e-6 if t == F else None,
                        atol=1e-6 if t == F else 1e-13)
-            # the logarithm of a sum beside a large logit
+            # log of the sum, added to a large logit
             yield Case(op, {"logits": np.repeat(np.array([[-1e7], [-1e8], [1e9]], t), 11, 1)})
     for t in REALS:
         x, y = real(t, 6, 10, low=-5, high=5), rng.dirichlet(np.ones(10), 6).astype(t)
@@ -391,7 +391,7 @@ def make():
     yield Case("OnesLike", {"x": rng.rand(3) > 0.5})
     for t in (I, L, F):
         yield Case("Range", {"start": scalar(3, t), "limit": scalar(18, t), "delta": scalar(4, t)})
-    for t in REALS:  # the type of the division decides the size
+    for t in REALS:  # rounding in the division, which depends on the type, decides the size
         for limit in (0.3, 0.6, 1.1, 1.7):
             yield Case("Range", {"start": scalar(0, t), "limit": scalar(limit, t), "delta": scalar(0.1, t)})
     yield Case("Range", {"start": scalar(5), "limit": scalar(0), "delta": scalar(-2)})

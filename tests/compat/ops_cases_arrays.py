@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paddings, orders, space and batch, scatters by position, scans, and rows set in place."""
+"""Padding, permutations, space and batch conversions, scatters, scans, and in-place row updates."""
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -14,7 +14,7 @@ def mirror_pads():
         for t in (F, D, I, L, H):
             make = ints if t in (I, L) else real
             for x, p in (((5, 7), [[1, 1], [2, 1]]), ((4, 6), [[0, 0], [2, 1]]), ((3,), [[0, 0]]), ((3, 5, 4), [[1, 0], [0, 2], [1, 1]])):
-                # theirs adds halves up as halves
+                # stock adds float16 gradients in float16
                 yield Case("MirrorPadGrad", {"input": make(t, *x), "paddings": np.array(p, I)}, {"mode": mode},
                            atol=5e-3 if t == H else 1e-6)
         for p in ([[2, 2]], [[1, 2]], [[3, 0]], [[-1, 0]], [[0, 9]], [[0, 0], [0, 0]]):
@@ -188,7 +188,7 @@ def isotonic_rows():
 
 
 def without_elements():
-    """A dimension of 0 beside a huge one: a loop over the huge one would not end."""
+    """A dimension of 0 beside a huge dimension; an implementation must not loop over the huge one."""
     x, row = np.zeros((2**40, 0), F), np.zeros((2**40, 0, 0), F)
     yield Case("ConcatV2", {"values": [x, x], "axis": scalar(1)})
     yield Case("Pack", {"values": [x, x]}, {"axis": 1})

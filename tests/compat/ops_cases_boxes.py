@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes left out, drawn and drawn by chance, what windows see, glimpses, and pictures seen in perspective."""
+"""Non-maximum suppression, drawn and sampled boxes, image patches, glimpses and projective transforms."""
 import itertools
 
 import numpy as np
@@ -20,7 +20,7 @@ def scores(t, n):
 
 def suppressions():
     for n, most, iou in itertools.product((0, 1, 7, 60), (0, 3, 100), (0, 0.3, 0.5, 1)):
-        for t in (F,) if n > 7 else (F, H):  # the half arithmetic of many decides otherwise here and there
+        for t in (F,) if n > 7 else (F, H):  # with many boxes, float16 rounding changes some decisions
             b, s, m, by = some_boxes(t, n), scores(t, n), scalar(most), {"iou_threshold": scalar(iou, t)}
             if t == F:
                 yield Case("NonMaxSuppression", {"boxes": b, "scores": s, "max_output_size": m}, {"iou_threshold": iou})
@@ -74,7 +74,7 @@ def patches():
             x = real(t, *shape) if np.dtype(t).kind == "f" else ints(t, *shape, low=0, high=100)
             yield Case("ExtractImagePatches", {"images": x}, {"ksizes": [1, *size, 1], "strides": [1, *stride, 1], "rates": [1, *rate, 1], "padding": padding})
     for t, padding, size, stride in itertools.product((F, D, I), ("VALID", "SAME"), ((1, 1, 1), (2, 3, 3)), ((1, 1, 1), (2, 1, 3))):
-        if padding == "SAME" and stride > size:  # TensorFlow begins outside what it reads then
+        if padding == "SAME" and stride > size:  # TensorFlow's first window starts outside the input
             continue
         x = real(t, 2, 4, 5, 6, 2) if np.dtype(t).kind == "f" else ints(t, 2, 4, 5, 6, 2)
         yield Case("ExtractVolumePatches", {"input": x}, {"ksizes": [1, *size, 1], "strides": [1, *stride, 1], "padding": padding})
@@ -125,7 +125,7 @@ def projections():
     for t, way, mode, size in itertools.product((F, D, H, np.uint8, I, L), ("NEAREST", "BILINEAR"), ("CONSTANT", "REFLECT", "WRAP", "NEAREST"), ((5, 6), (9, 4))):
         x = real(t, 2, 5, 6, 3) if np.dtype(t).kind == "f" else ints(t, 2, 5, 6, 3, low=0, high=100)
         tol = {"atol": {F: 1e-5, D: 1e-5, H: 2e-2}.get(t, 0), "rtol": 1e-5}
-        for by in (numbers, numbers[1:], numbers * 7, np.float32([[0.8, 0.3, -2, -0.4, 1.2, 1, -1, -0.5]])):  # 1 - x - y / 2 is 0
+        for by in (numbers, numbers[1:], numbers * 7, np.float32([[0.8, 0.3, -2, -0.4, 1.2, 1, -1, -0.5]])):  # the divisor 1 - x - y / 2 is 0
             inputs, attrs = {"images": x, "transforms": by, "output_shape": i32(*size)}, {"interpolation": way, "fill_mode": mode}
             yield Case("ImageProjectiveTransformV2", inputs, attrs, **tol)
             yield Case("ImageProjectiveTransformV3", {**inputs, "fill_value": scalar(7.5 if t in (F, D, H) else 7, F)}, attrs, **tol)
@@ -140,10 +140,10 @@ def glimpses():
     for op, centered, normalized, size in itertools.product(("ExtractGlimpse", "ExtractGlimpseV2"), (True, False), (True, False), ((3, 4), (2, 2), (1, 12), (9, 1))):
         attrs = {"centered": centered, "normalized": normalized, "uniform_noise": False}
         yield Case(op, {"input": x[:7], "size": i32(*size), "offsets": at[:7]}, {**attrs, "noise": "zero"})
-        for noise in ("uniform", "gaussian", ""):  # drawn without a seed, but nothing of it is seen in the middle
+        for noise in ("uniform", "gaussian", ""):  # unseeded noise fills the parts outside the image
             yield Case(op, {"input": x[:7], "size": i32(*size), "offsets": at[:7]}, {**attrs, "noise": noise}, only_shape=True)
     for op, images, size, offsets in itertools.product(("ExtractGlimpse", "ExtractGlimpseV2"), (x[:2], x[0], x[:1]), ((3, 4), (3,)), (at[:2], at[0], at[:2, :1])):
-        if images.ndim == 4:  # TensorFlow looks at dimensions that are not there
+        if images.ndim == 4:  # TensorFlow reads dimensions that do not exist
             yield Case(op, {"input": images, "size": i32(*size), "offsets": offsets}, {"noise": "zero", "uniform_noise": False})
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strings that hold something: tensors, raw numbers, words for buckets."""
+"""Strings with encoded values: serialized tensors, raw numbers, hash buckets of words."""
 import itertools
 
 import numpy as np
@@ -21,7 +21,7 @@ def buckets():
         yield Case("StringToHashBucket", {"string_tensor": words}, {"num_buckets": n})
         for key in ([0, 0], [1, 2], [-1, 1 << 62]):
             yield Case("StringToHashBucketStrong", {"input": words.reshape(3, 3)}, {"num_buckets": n, "key": key})
-    for length in range(40):  # every number of words and of bytes behind the last
+    for length in range(40):  # every number of complete words and of remaining bytes
         each = text(bytes(range(200, 200 + length)))
         yield Case("StringToHashBucket", {"string_tensor": each}, {"num_buckets": 1 << 62})
         yield Case("StringToHashBucketStrong", {"input": each}, {"num_buckets": 1 << 62, "key": [5, 6]})
@@ -41,7 +41,7 @@ def padded():
 
 
 def protos():
-    """Whole tensors as strings, as TensorFlow writes them, and back."""
+    """Serializes whole tensors to TensorProto strings and parses them."""
     for t in EVERY:
         for x in (real(F, 2, 3).astype(t), real(F).astype(t), real(F, 0, 4).astype(t)):
             yield Case("SerializeTensor", {"tensor": x})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nearest centers, and points drawn as the first centers of k-means."""
+"""Nearest centers, and the initial centers of k-means."""
 import numpy as np
 
 from ops_cases import Case, F, L, ints, real, rng
@@ -24,7 +24,7 @@ def neighbors():
 
 def first_centers():
     for seed in (*range(8), -1, 1 << 40):
-        points = ints(F, 12, 3)  # their distances are exact, so that no rounding chooses
+        points = ints(F, 12, 3)  # their distances are exact, so rounding does not affect the choice
         for n, retries in ((1, 0), (3, 2), (5, -1), (12, 1)):
             yield Case("KmeansPlusPlusInitialization", {"points": points, "num_to_sample": i64(n), "seed": i64(seed), "num_retries_per_sample": i64(retries)})
         yield Case("KMC2ChainInitialization", {"distances": rng.rand(17).astype(F), "seed": i64(seed)})

@@ -25,9 +25,9 @@ def counts():
                                                "nbins": scalar(n)})
         yield Case("HistogramFixedWidth", {"values": ints(t, 4), "value_range": np.array([5, 5], t),
                                            "nbins": scalar(3)}, {"dtype": tf.int64})
-    # without the limits of bins between reals: TensorFlow puts some of them into the bin above
+    # values on non-integer bin limits are left out: TensorFlow puts some of them into the next bin
     ranges = {F: [(0.1, 0.7), (-1e30, 1e30), (3, 3.0001)], D: [(0.1, 0.7), (-1e300, 1e300)], I: [(-7, 90), (-2**30, 2**30 - 1), (0, 2**31 - 1)],
-              L: [(-7, 90), (-2**40, 2**41), (-2**61, 2**61)]}  # it crashes for 2**60 and 2**60 + 9
+              L: [(-7, 90), (-2**40, 2**41), (-2**61, 2**61)]}  # stock crashes for 2**60 and 2**60 + 9
     for t, pairs in ranges.items():
         for low, high in pairs:
             middle = low + (high - low) * rng.uniform(size=3000) if t in (F, D) else low + rng.randint(0, high - low, 3000, dtype=np.int64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases that `make diff` drew and in which the two differed."""
+"""Cases that `make diff` drew and in which the two sides differed."""
 import numpy as np
 import tensorflow.compat.v1 as tf
 

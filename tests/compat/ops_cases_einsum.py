@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equations of Einsum: products, sums, diagonals, ellipses, and what is no equation."""
+"""Einsum equations: products, sums, diagonals, ellipses, and invalid equations."""
 import numpy as np
 
 from ops_cases import Case, D, F, I, L, ints, real
@@ -34,7 +34,7 @@ def einsum_cases():
             yield case(equation, t, shapes)
         for equation, *shapes in (("ab,bc->ac", (2, 0), (0, 3)), ("ab,bc->ac", (0, 2), (2, 3)), ("ab->a", (2, 0)), ("aa->a", (0, 0)), ("ab,c->a", (2, 0), (3,))):
             yield case(equation, t, shapes)
-    # attention, as Keras spells it
+    # attention, with the equations that Keras uses
     yield case("aecd,abcd->acbe", F, [(2, 6, 4, 8), (2, 5, 4, 8)])
     yield case("acbe,aecd->abcd", F, [(2, 4, 5, 6), (2, 6, 4, 8)])
     yield case("abc,cde->abde", F, [(2, 7, 9), (9, 4, 3)])

@@ -16,7 +16,7 @@ def half_math():
         for op in "Neg Abs Square Sigmoid Tanh Exp Sign Floor".split():
             yield Case(op, {"x": x})
         for op in "Relu Relu6 Elu Softplus".split():
-            yield Case(op, {"features": x}, rtol=2e-2, atol=4e-3)  # theirs loses bits near 0
+            yield Case(op, {"features": x}, rtol=2e-2, atol=4e-3)  # stock loses bits near 0
         yield Case("Sqrt", {"x": y})
         yield Case("MatMul", {"a": x, "b": real(F, 4, 5).astype(t)})
         yield Case("BiasAdd", {"value": x, "bias": y})
@@ -37,7 +37,7 @@ def half_math():
 
 
 def half_training():
-    """Updates of 16-bit variables; ours are computed in 32 bits, so they round once."""
+    """Updates 16-bit variables; our kernels compute in 32 bits, so they round once."""
     for t, pre in ((t, pre) for t in (HALF, BF) for pre in ("", "Resource")):
         tol = {"rtol": 3e-2, "atol": 3e-2}
 
@@ -60,7 +60,7 @@ def half_training():
                                                  "momentum": s(0.5)}, **tol)
         yield Case(pre + "SparseApplyFtrl", {"var": v(), "accum": v(), "linear": v(), "grad": rows, "indices": idx, "lr": s(0.1),
                                              "l1": s(0.1), "l2": s(0.1), "lr_power": s(-0.5)},
-                   rtol=3e-2, atol=6e-2)  # a difference of two numbers near 8
+                   rtol=3e-2, atol=6e-2)  # the difference of two numbers near 8
     for t in (HALF, BF):
         x = real(F, 4, 3).astype(t)
         yield Case("AssignAdd", {"ref": Var(x), "value": x})

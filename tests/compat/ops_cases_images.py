@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures: files of every kind as PNG allows them, broken ones, and summaries."""
+"""Images: PNG files of every kind, malformed ones, and image summaries."""
 import itertools
 import struct
 import zlib
@@ -25,7 +25,7 @@ def chunk(kind, data=b""):
 
 
 def rows(pixels, bits, filters):
-    """Packed samples, each row through the next of the filters."""
+    """Packs samples; each row uses the next PNG filter type."""
     out, before = b"", None
     step = max(1, pixels.shape[2] * bits // 8)
     for y, row in enumerate(pixels):
@@ -82,7 +82,7 @@ def files():
                     yield decode(file, channels=channels, dtype=t)
     for contents, t in ((file, tf.uint8), (file, tf.uint16), (file, tf.float32)):
         yield Case("DecodeImage", {"contents": text(contents)}, {"dtype": t, "channels": 3})
-    # the grey of every colour, without and with a gamma
+    # the grey value of every colour, without and with gamma
     cube = np.stack(np.meshgrid(*[range(0, 256, 15)] * 3), -1).reshape(18, -1, 3)
     for notes in (b"", chunk(b"gAMA", struct.pack(">I", 45455)), chunk(b"gAMA", struct.pack(">I", 100000)),
                   chunk(b"gAMA", struct.pack(">I", 60000)), chunk(b"sRGB", b"\0"), chunk(b"pHYs", struct.pack(">IIB", 2835, 2835, 1)),
@@ -127,7 +127,7 @@ def broken():
 
 
 class Decoder:
-    """TensorFlow's own, to see what was encoded."""
+    """Decodes PNG files with TensorFlow, to compare encoded images."""
 
     def __init__(self):
         with tf.Graph().as_default() as g:
@@ -168,7 +168,7 @@ def encodings():
 
 
 def summary(b):
-    """Tags, sizes and pixels: everything of a summary but how it was deflated."""
+    """Returns tags, sizes and pixels of a summary, all but its compressed bytes."""
     s = tf.Summary.FromString(b.item())
     said = "".join(f"{v.tag} {v.image.height} {v.image.width} {v.image.colorspace} "
                    f"{decoded(v.image.encoded_image_string).tolist()}\n" for v in s.value)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear algebra, real and complex, in batches.  Vectors of a decomposition are compared by the sizes of their
-numbers: their signs, or turns in the complex plane, are any."""
+"""Linear algebra, real and complex, in batches.
+
+Vectors of a decomposition are compared by the absolute values of their elements, since signs or complex phases may
+differ.
+"""
 import functools
 
 import numpy as np
@@ -19,7 +22,7 @@ def near(t, factor=1.0):
 
 
 def parts(x):
-    """Complex numbers as pairs, so that a case's own tolerance counts."""
+    """Splits complex numbers into pairs of reals, so that the case's tolerance applies."""
     return np.stack([x.real, x.imag]) if np.iscomplexobj(x) else x
 
 
@@ -45,7 +48,7 @@ def some(t, *shape):
 
 
 def apart(t, *shape):
-    """Square, and far from singular."""
+    """A square matrix, far from singular."""
     n = shape[-1]
     return (some(t, *shape) + 3 * np.sqrt(n) * np.eye(n)[rng.permutation(n)]).astype(t)
 
@@ -112,12 +115,12 @@ def least():
         for m, n in ((5, 3), (3, 5), (4, 4), (30, 7)):
             for lead in ((), (2, 3)):
                 x, y = some(t, *lead, m, n), some(t, *lead, m, 2)
-                x = x + 4 * np.eye(m, n, dtype=x.dtype)  # far from singular, whatever the processor rounds
+                x = x + 4 * np.eye(m, n, dtype=x.dtype)  # far from singular on every processor
                 for l2 in (0.0, 0.5):
                     yield Case("MatrixSolveLs", {"matrix": x, "rhs": y, "l2_regularizer": scalar(l2, D)}, seen=parts, **near(t, 30))
                 yield Case("MatrixSolveLs", {"matrix": x, "rhs": y, "l2_regularizer": scalar(0, D)}, {"fast": False}, seen=parts,
                            **near(t, 30))
-    twice = np.repeat(real(D, 5, 2), 2, axis=1)  # of half the rank
+    twice = np.repeat(real(D, 5, 2), 2, axis=1)  # rank 2 of 4
     yield Case("MatrixSolveLs", {"matrix": twice, "rhs": real(D, 5, 3), "l2_regularizer": scalar(0, D)}, {"fast": False}, **near(D))
     yield Case("MatrixSolveLs", {"matrix": np.zeros((2, 2)), "rhs": np.ones((2, 2)), "l2_regularizer": scalar(0, D)})
     yield Case("MatrixSolveLs", {"matrix": np.zeros((2, 2)), "rhs": np.ones((2, 2)), "l2_regularizer": scalar(-1, D)})
@@ -137,7 +140,7 @@ def values():
                        seen=in_order, **near(t, 10))
             yield Case("Eig", {"input": x}, {"Tout": to}, seen=in_order, **near(t, 30))
             yield Case("MatrixSquareRoot", {"input": positive(t, *shape)}, seen=parts, **near(t, 10))
-            if shape[-1]:  # an upper triangle with positive values has a real root, a plain one
+            if shape[-1]:  # an upper triangle with positive values has a real root; an arbitrary real matrix may not
                 tri = np.triu(real(D, *shape)) + 5 * np.eye(shape[-1]) if shape[-1] < 20 else np.eye(shape[-1])
                 yield Case("MatrixSquareRoot", {"input": tri.astype(t)}, seen=parts, **near(t, 10))
             for scale in (1, 1e-3, 3):
@@ -150,7 +153,7 @@ def values():
             x = some(t, *shape)
             yield Case("Svd", {"input": x}, {"compute_uv": False}, seen=parts, first=1, **near(t))
             yield Case("Svd", {"input": x}, seen=sizes, **near(t, 10))
-            if abs(shape[-1] - shape[-2]) < 2:  # more would be free to turn together
+            if abs(shape[-1] - shape[-2]) < 2:  # with a larger null space any rotation of its basis is correct
                 yield Case("Svd", {"input": x}, {"full_matrices": True}, seen=sizes, **near(t, 10))
     for op, more in (("SelfAdjointEigV2", {}), ("Eig", {"Tout": tf.complex128}), ("MatrixSquareRoot", {})):
         for x in BAD:
@@ -161,7 +164,7 @@ def values():
         yield Case(op, {"input": np.full((2, 2), np.nan)}, more)
     yield Case("SelfAdjointEigV2", {"input": np.eye(4)[::-1].copy()}, {"compute_v": False}, first=1, **near(D))
     yield Case("SelfAdjointEigV2", {"input": np.zeros((3, 3))})
-    low = real(D, 60, 5)  # most of its values are 0
+    low = real(D, 60, 5)  # most eigenvalues are 0
     for scale in (1.0, 1e150, 1e-150):
         yield Case("SelfAdjointEigV2", {"input": low @ low.T * scale}, {"compute_v": False}, first=1, seen=functools.partial(divided, scale), **near(D))
         yield Case("Svd", {"input": low @ low.T * scale}, {"compute_uv": False}, first=1, seen=functools.partial(divided, scale), **near(D))
@@ -190,7 +193,8 @@ def threes():
 
 
 def products():
-    """Of every type, with sides transposed, or adjoint in batches; few rows with a large matrix are a path of their own."""
+    """Products in every type, with transposed or adjoint operands, in batches. Few rows times a large matrix take a
+    separate code path."""
     for t in TYPES:
         for m, k, n in ((5, 7, 3), (1, 9, 4), (6, 5, 1), (20, 300, 200), (130, 65, 70), (0, 3, 2), (3, 0, 2)):
             for ta in (False, True):

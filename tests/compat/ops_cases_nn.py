@@ -32,7 +32,7 @@ def out_size(size, k, stride, padding, dilation):
 
 
 def largest(x, k, s, padding, out):
-    """What MaxPool makes of x."""
+    """Returns the output of MaxPool for x."""
     before = [max(0, (out[1 + a] - 1) * s[a] + k[a] - x.shape[1 + a]) // 2 if padding == "SAME" else 0 for a in (0, 1)]
     y = np.zeros(out, x.dtype)
     for i, j in itertools.product(range(out[1]), range(out[2])):
@@ -59,8 +59,8 @@ def conv_case(prefix, back, t, x, w, strides, padding, dilations):
     close = {"rtol": 1e-4, "atol": 4e-4} if t == F else {"rtol": 1e-10, "atol": 1e-12}
     yield Case(prefix + back[0], {"input": real(t, *x), "filter": real(t, *w)}, attrs, **close)
     if prefix == "Conv2D" and max(dilations) > 1:
-        return  # TensorFlow's processors refuse these gradients; ours are tested against the plain loops
-    close["only_shape"] = 0 in out  # TensorFlow leaves the gradient as it finds it
+        return  # TensorFlow's CPU kernels reject these gradients; unit tests compare ours with plain loops
+    close["only_shape"] = 0 in out  # TensorFlow leaves the gradient uninitialized
     grad = real(t, *out)
     yield Case(prefix + back[1], {"input_sizes": i32(*x), "filter": real(t, *w),
                                   "out_backprop": grad}, attrs, **close)
@@ -125,7 +125,7 @@ def integer_convolutions():
         a, f = ints(I, *x), ints(I, *w)
         g = ints(I, x[0], -(-x[1] // stride), -(-x[2] // stride), w[3])
         yield Case("Conv2D", {"input": a, "filter": f}, attrs)
-        if w[2] == x[3]:  # TensorFlow has no gradients of groups here
+        if w[2] == x[3]:  # TensorFlow has no CPU gradient of grouped convolutions
             yield Case("Conv2DBackpropInput", {"input_sizes": i32(*x), "filter": f, "out_backprop": g}, attrs)
 
 
@@ -163,7 +163,7 @@ def pooling():
             top = {"orig_input": value, "orig_output": grad * 0, "grad": grad}
             yield Case("MaxPoolGrad", top, attrs, **close)
             yield Case("MaxPoolGradV2", {**top, **sizes}, {"padding": padding}, **close)
-            # TensorFlow looks for the largest elements in the output that it is given
+            # TensorFlow searches the largest elements in its input orig_output
             again = {**top, "orig_output": largest(value, k, s, padding, out), "grad": real(t, *value.shape)}
             yield Case("MaxPoolGradGrad", again, attrs)
             yield Case("MaxPoolGradGradV2", {**again, **sizes}, {"padding": padding})
@@ -194,7 +194,7 @@ def channels_first():
         for training in (True, False):
             how = {"is_training": training, "data_format": "NCHW"}
             yield Case("FusedBatchNormV3", {"x": real(F, *shape), **v}, how, first=5 if training else 3, **loose)
-            if training:  # of the other TensorFlow's processor kernel makes no gradient
+            if training:  # TensorFlow's CPU kernel has no gradient of inference mode
                 yield Case("FusedBatchNormGradV3", {"y_backprop": real(F, *shape), "x": real(F, *shape), **saved}, how, **loose)
     yield Case("FusedBatchNormV3", {"x": real(F, 2, 3), **v}, {"data_format": "NCHW"})
     yield Case("FusedBatchNormV3", {"x": real(F, 2, 4, 3, 3), **v}, {"data_format": "NCHW"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours of pictures, boxes cut out of them, and JPEG files."""
+"""Colour conversions, image crops, and JPEG files."""
 import base64
 import itertools
 import subprocess
@@ -67,7 +67,7 @@ def text(b):
     return np.array(b, dtype=object)
 
 
-# Two files of four components, which no op writes: CMYK and YCCK.
+# Two files with four components, which no TensorFlow op can write: CMYK and YCCK.
 FOUR_COLOURS = [zlib.decompress(base64.b85decode(f)) for f in ((
     b"c-"
     b"s4a<NrGbKF5^&q*R6!1`zmvo57iZgN==yjg^C)ot=}DgNsLmmxr61M^Z?bUqn_)UQSj@Mn*wJPhCMtM_EQj!(3Cxz|h3RL|)y}*22g}&)CH1{{aRO4hA4(aTa9o6=aAMWbhVb_<w{!o`"
@@ -83,7 +83,7 @@ FOUR_COLOURS = [zlib.decompress(base64.b85decode(f)) for f in ((
 
 
 def jpegs():
-    """A build without libjpeg says so, and has nothing to compare."""
+    """Skips the cases in a build without libjpeg, where the ops fail."""
     if subprocess.run(["pkg-config", "--exists", "libjpeg"], check=False).returncode:
         return
     y, x = np.mgrid[0:37, 0:51]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What input pipelines make of records: sequences of features."""
+"""Ops that parse sequence examples."""
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -30,7 +30,7 @@ def _word(k):
 
 def _parse(op, records, sparse="", dense="", ragged="", lists="", rows="", jagged="", shapes=None, row_shapes=None, lacking="", defaults=None,
            splits=tf.int64, name=None, **more):
-    """Each argument but the records and what follows the rows names keys, a letter each."""
+    """Each argument from `sparse` to `jagged` lists the keys of that kind, one letter per key."""
     defaults = defaults or [EMPTY[TYPES[k]] for k in dense]
     attrs = {"context_sparse_types": [TYPES[k] for k in sparse], "context_dense_shapes": shapes or [[2]] * len(dense),
              "feature_list_sparse_types": [TYPES[k] for k in lists], "feature_list_dense_types": [TYPES[k] for k in rows],
@@ -56,7 +56,7 @@ def _parse(op, records, sparse="", dense="", ragged="", lists="", rows="", jagge
 
 
 def _ended(x):
-    """Stock leaves what stands for the splits of one example alone as memory happened to be."""
+    """Zeroes the unused row splits of a single example, which stock leaves uninitialized."""
     return x if x.shape or x.dtype.kind != "i" else x * 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fractional pools, pools over channels, second derivatives of pools in three dimensions, and slices that are replaced."""
+"""Fractional pools, pools over channels, second derivatives of 3-D pools, and slice assignment."""
 import itertools
 
 import numpy as np
@@ -38,7 +38,7 @@ def fractional_pools():
 
 
 def _largest(x, rows, columns, overlapping):
-    """What FractionalMaxPool makes of x with these windows."""
+    """Returns the output of FractionalMaxPool for x with these windows."""
     ends = [[b + (1 if overlapping else 0) for b in s[1:]] for s in (rows, columns)]
     return np.stack([np.stack([x[:, r:re, c:ce].max((1, 2)) for c, ce in zip(columns, ends[1])], 1)
                      for r, re in zip(rows, ends[0])], 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serialized messages: fields of every type decoded and encoded, defaults, and messages that are malformed."""
+"""Protobuf messages: decodes and encodes fields of every type, defaults, and malformed messages."""
 import numpy as np
 import tensorflow.compat.v1 as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -52,7 +52,7 @@ NUMBER = {f.name: f.number for f in M.DESCRIPTOR.fields}
 
 
 def _message(k):
-    """k values in each repeated field, and none in a message of none"""
+    """A message with k values in each repeated field; an empty message for k = 0."""
     m = M()
     for f in M.DESCRIPTOR.fields:
         kind = f.name.partition("_")[2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ragged tensors: ranges of them, rows picked, and rows laid out with a default value."""
+"""Ragged tensors: ragged ranges, gathers, and conversion to dense tensors with a default value."""
 import itertools
 
 import numpy as np

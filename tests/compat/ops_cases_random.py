@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers that follow from their inputs alone: by seeds, and by a key and a counter."""
+"""Deterministic random ops, with a seed or with a key and a counter."""
 import numpy as np
 import tensorflow as tf
 from ops_cases import D, F, I, L, Case, Var, i32, scalar, strs
@@ -11,7 +11,7 @@ ALL = (tf.int32, tf.int64, tf.uint32, tf.uint64)
 
 
 def key(**changed):
-    """As StatelessRandomGetKeyCounter gives them; the counter is about to carry."""
+    """Key and counter as from StatelessRandomGetKeyCounter; the counter is about to overflow into its next word."""
     more = {"key": np.array([0x9e3779b97f4a7c15], UL), "counter": np.array([2**64 - 3, 2**63 + 5], UL), "alg": scalar(1)}
     return {**more, **changed}
 
@@ -27,7 +27,7 @@ def begins():
 
 def reals():
     for op in ("StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2"):
-        # Without rounding there is nothing to differ in.
+        # uniform values are not rounded, so they have to be equal
         slack = {"rtol": 1e-12} if "Uniform" in op else {"rtol": 2e-5, "atol": 1e-6}
         for dtype in REALS:
             sixteen = {} if "Uniform" in op else {"rtol": 1e-2, "atol": 1e-6}
@@ -44,13 +44,13 @@ def refused(op, more):
         yield Case(op, {"shape": i32(9), **key(alg=alg), **more})
     for wrong in (np.array([1, 2], UL), np.array([], UL), scalar(1, UL)):
         yield Case(op, {"shape": i32(9), **key(key=wrong), **more})
-    for wrong in (scalar(1, UL), np.array([[1, 2]], UL)):  # one of a single number it reads past the end
+    for wrong in (scalar(1, UL), np.array([[1, 2]], UL)):  # stock reads past the end of a counter with one element
         yield Case(op, {"shape": i32(9), **key(counter=wrong), **more})
     yield Case(op, {"shape": i32(3, -1), **key(), **more})
 
 
 def sixteen_bits():
-    """The families that were there first, in 16 bits."""
+    """The stateful random ops for 16-bit types."""
     for dtype in (tf.float16, tf.bfloat16):
         for kind in ("Uniform", "StandardNormal", "TruncatedNormal"):
             op = kind if kind == "TruncatedNormal" else "Random" + kind
@@ -74,7 +74,7 @@ def whole():
         yield Case("StatelessRandomUniformInt", {"shape": i32(2), "seed": i32(1, 2), **ends})
         yield Case("StatelessRandomUniformIntV2", {"shape": i32(2), **key(), **ends})
         yield Case("RandomUniformInt", {"shape": i32(2), **ends})
-    for t in (U, UL):  # no seeds
+    for t in (U, UL):  # types that a seed cannot have
         yield Case("StatelessRandomUniformFullInt", {"shape": i32(2), "seed": np.array([1, 2], t)}, {"dtype": tf.int32})
     yield Case("StatelessRandomUniformFullInt", {"shape": i32(2), "seed": i32(1, 2, 3)}, {"dtype": tf.int32})
     yield from refused("StatelessRandomUniformFullIntV2", {})
@@ -82,10 +82,10 @@ def whole():
 
 
 def rates():
-    """Draws by a parameter each."""
+    """Distributions with one parameter per draw."""
     H, F, D = np.float16, np.float32, np.float64
     for t in (H, F, D):
-        # stock flushes what is smaller than a normal number to zero
+        # stock flushes subnormal numbers to zero
         near = {"rtol": 2e-3 if t == H else 1e-6 if t == F else 1e-11, "atol": {H: 1e-4, F: 1e-37, D: 0}[t]}
         alpha = np.array([[0.3, 1, 1.5], [7, 100, 0.05]], t)
         for shape in ((4,), (), (50, 2), (0,)):
@@ -108,7 +108,7 @@ def rates():
 
 
 def generators():
-    """Draws by a variable; what it goes on to is compared too."""
+    """Draws with the state in a variable; the updated state is compared too."""
     def top(shape=(3, 5), alg=1, state=(2**62 + 5, -3, 2**40 - 7)):
         return {"resource": Var(np.array(state, L)), "algorithm": scalar(alg, L), "shape": np.array(shape, L)}
     for op in ("StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal"):
@@ -129,7 +129,7 @@ def generators():
     yield Case("StatefulStandardNormal", {"resource": Var(np.array([1, 2, 3], L)), "shape": np.array([2], L)}, producer=28)
     yield Case("StatefulUniformInt", {**top(), "minval": scalar(3, L), "maxval": scalar(3, L)})
     yield Case("StatefulUniformInt", {**top((0, 3)), "minval": scalar(3, L), "maxval": scalar(3, L)})
-    # Stock loses a carry when it goes back past 0, and writes past a value of more than three numbers.
+    # Stock loses a carry below 0, and writes past the end of a state with more than three elements.
     for state, deltas in (((2**62 + 5, -3, 2**40 - 7), (0, 1, 2**50, -1)), ((-1, -1, 5), (0, 1, 2**50)), ((1, 2), (1,))):
         for delta in deltas:
             base = {"resource": Var(np.array(state, L))}
@@ -152,7 +152,7 @@ def shuffles():
 
 
 def binomials():
-    # Of a variable that shares its first value stock updates the value that is no longer its own: not compared.
+    # Stock updates a stale buffer if the variable shares its initial value, so the state is not compared.
     state = Var(np.array([7, 8, 9], L))
     for t in (F, D):
         pairs = [(scalar(20, t), scalar(0.3, t)), (np.array([0, 1, 5, 40, 1000, 1e6], t), scalar(0.5, t)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ops that few programs use: rare functions, and ops under older names."""
+"""Ops that few programs use: rare functions, and ops with deprecated names."""
 import gzip
 import zlib
 
@@ -22,7 +22,7 @@ def cumulative_logsumexp():
             for exclusive in (False, True):
                 for reverse in (False, True):
                     yield Case("CumulativeLogsumexp", {"x": x, "axis": scalar(axis)}, {"exclusive": exclusive, "reverse": reverse}, **near)
-    yield Case("CumulativeLogsumexp", {"x": real(np.float16, 5), "axis": scalar(0, L)}, rtol=2e-3, atol=2e-3)  # TensorFlow rounds each step
+    yield Case("CumulativeLogsumexp", {"x": real(np.float16, 5), "axis": scalar(0, L)}, rtol=2e-3, atol=2e-3)  # TensorFlow rounds each step to float16
     yield Case("CumulativeLogsumexp", {"x": real(F, 0, 3), "axis": scalar(0)})
     for axis in (scalar(2), i32(0, 1)):
         yield Case("CumulativeLogsumexp", {"x": real(F, 2, 2), "axis": axis})
@@ -64,7 +64,7 @@ def _positive(t, *shape):
 
 
 def old_matrices():
-    """Ops on batches of matrices, which graphs of the first versions name apart."""
+    """Ops on batches of matrices, which early versions of TensorFlow name separately."""
     for t in (F, D):
         near = {"rtol": 1e-3, "atol": 1e-4} if t == F else {"rtol": 1e-8, "atol": 1e-9}
         a, b = _positive(t, 2, 3, 3), real(t, 2, 3, 2)

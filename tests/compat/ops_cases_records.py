@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records and features: examples parsed, numbers and words into buckets and crosses, warm starts."""
+"""Examples and features: parses examples, maps numbers and strings to buckets and crosses; warm starts."""
 import tempfile
 
 import numpy as np
@@ -21,7 +21,7 @@ def _example(**features):
 
 
 def _unpacked():
-    """Numbers one field each, an unknown field, and the key twice."""
+    """An example with an unpacked list, an unknown field, and a repeated key."""
     floats = b"".join(b"\x0d" + np.float32(v).tobytes() for v in (5, 6))
     numbers = b"\x08\x07\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
     def entry(key, tag, values):
@@ -41,7 +41,7 @@ WORD = {"s": np.array(b"-", dtype=object), "none": np.array([], dtype=object)}
 
 
 def _batch(op, records, sparse=(), dense=(), ragged=(), names=NONE):
-    """sparse: (key, type); dense: (key, default, shape); ragged: (key, type, type of splits)."""
+    """Lists (key, type) in `sparse`, (key, default, shape) in `dense`, and (key, value type, split type) in `ragged`."""
     word = lambda k: np.array(k.encode(), dtype=object)
     inputs = {"serialized": records, "names": names, "dense_defaults": [d for _, d, _ in dense]}
     if op == "ParseExample":
@@ -88,7 +88,7 @@ def examples():
         yield Case("ParseSingleExample", {"serialized": one, "dense_defaults": [default[F], default[L]]},
                    {"num_sparse": 2, "sparse_keys": ["w", "nothing"], "dense_keys": dense,
                     "sparse_types": [tf.string, tf.float32], "dense_shapes": [[2], []]})
-    for key, kind, shape in (("x", F, [3]), ("x", L, [2]), ("n", F, []), ("w", str, [])):  # others than there are
+    for key, kind, shape in (("x", F, [3]), ("x", L, [2]), ("n", F, []), ("w", str, [])):  # types or shapes that differ from the record's
         yield Case("ParseSingleExample", {"serialized": one, "dense_defaults": [default[kind]]},
                    {"num_sparse": 0, "sparse_keys": [], "dense_keys": [key], "sparse_types": [], "dense_shapes": [shape]})
     yield Case("ParseSingleExample", {"serialized": one, "dense_defaults": []},

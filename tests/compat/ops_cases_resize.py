@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures made larger and smaller, every way, and the gradients of that."""
+"""Image resize ops of every method, and their gradients."""
 import itertools
 
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of the values in each row, norms of small integers and complex numbers, strings that are scattered."""
+"""Counts of values per row, norms of small integers and complex numbers, scatters of strings."""
 import itertools
 
 import numpy as np

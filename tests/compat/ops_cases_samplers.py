@@ -9,7 +9,8 @@ from ops_cases import Case, D, F, I, L, i32, real, rng, scalar
 
 
 def samplers():
-    """Draws are TensorFlow's own for a seed; chances of real weights are sums of its order, nearly."""
+    """Draws equal TensorFlow's for the same seed. Probabilities of float weights depend on its order of addition, so
+    they are compared with a tolerance."""
     seeds = {"seed": 87, "seed2": 5}
     true = np.array([[1, 0], [7, 3], [9, 9]], L)
     for unique, n in itertools.product((False, True), (1, 4, 10)):
@@ -59,7 +60,7 @@ def stateless_draws():
 
 
 def bounded_normals():
-    """Few numbers of a case: TensorFlow draws more in several threads, and then others."""
+    """Uses few samples per case: TensorFlow draws more of them in several threads, which changes the values."""
     stateful, stateless = "ParameterizedTruncatedNormal", "StatelessParameterizedTruncatedNormal"
 
     def ask(op, shape, mean, stddev, low, high, t=F, seed=(5, 7)):

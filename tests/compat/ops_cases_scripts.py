@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What old scripts reach for beside their models: complex functions, quantised training, texts, sounds, further pictures."""
+"""Further ops of old scripts: complex functions, quantised training, strings, audio, images."""
 import base64
 import itertools
 import struct
@@ -13,7 +13,7 @@ NARROW, WIDE = np.complex64, np.complex128
 
 
 def pairs(x):
-    """Complex numbers as reals, so that a case's own tolerance counts."""
+    """Splits complex numbers into reals, so that the case's tolerance applies."""
     return np.stack([x.real, x.imag]) if np.iscomplexobj(x) else x
 
 
@@ -45,7 +45,7 @@ def quantised_training():
         for bits, narrow in ((8, False), (8, True), (4, False), (16, True), (2, False)):
             attrs = {"num_bits": bits, "narrow_range": narrow}
             ends = {"min": scalar(low, F), "max": scalar(high, F)}
-            # in the middle of two of so many steps the last bit of the scale decides
+            # halfway between two of so many steps the last bit of the scale decides
             step = (high - low) / 2**15 if bits == 16 else 1e-6
             yield Case("FakeQuantWithMinMaxVars", {"inputs": x, **ends}, attrs, atol=step)
             yield Case("FakeQuantWithMinMaxVarsGradient", {"gradients": grad, "inputs": x, **ends}, attrs, rtol=1e-5)
@@ -84,7 +84,7 @@ def quantised_and_back():
         yield Case("QuantizeAndDequantizeV4Grad", {"gradients": real(t, 3, 4), "input": x, "input_min": low, "input_max": high})
     x = real(F, 3, 4)
     yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": scalar(2, F), "input_max": scalar(1, F)}, {"range_given": True})
-    # a range of two values without an axis ends stock's whole process, so that case cannot stand here
+    # two-element ranges without an axis would abort stock's process, so there is no such case
     yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": np.zeros([2], F), "input_max": np.ones([2], F)}, {"range_given": True, "axis": 1})
     yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": scalar(0, F), "input_max": scalar(1, F)}, {"axis": 5})
     yield Case("QuantizeAndDequantizeV3", {"input": x, "input_min": scalar(0, F), "input_max": scalar(1, F), "num_bits": scalar(70)})
@@ -205,7 +205,7 @@ def bitmaps():
 
 
 def gif_frame(pixels, left=0, top=0, transparent=None, interlaced=False, colours=None):
-    """One frame; its codes are the pixels themselves, with a clear code before the table of codes grows."""
+    """Encodes one frame. Its codes are the pixel values, and a clear code comes before the code table grows."""
     h, w = pixels.shape
     rows = [y for first, step in ((0, 8), (4, 8), (2, 4), (1, 2)) for y in range(first, h, step)] if interlaced else range(h)
     codes = [c for i, pixel in enumerate(p for y in rows for p in pixels[y]) for c in ([256, pixel] if i % 250 == 0 else [pixel])] + [257]

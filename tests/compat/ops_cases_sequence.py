@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of recurrent nets as one op, sequences read from scores, and how far they are from each other."""
+"""Fused steps of recurrent networks, CTC decoding and loss, and edit distance."""
 import operator
 
 import numpy as np
@@ -34,7 +34,7 @@ def cells():
 
 
 def blocks():
-    """Whole sequences; stock leaves some of what lies behind their end as it was."""
+    """Whole sequences; stock leaves some elements behind their end uninitialized."""
     for t, close in ((F, {"rtol": 2e-5, "atol": 2e-6}), (H, {"rtol": 4e-2, "atol": 1e-2})):
         for time, b, n, k, upto in ((4, 3, 4, 5, 4), (1, 1, 1, 1, 1), (6, 2, 3, 8, 4), (3, 2, 2, 2, 0)):
             top = {"seq_len_max": scalar(upto, L), "x": real(t, time, b, n), "cs_prev": real(t, b, k), "h_prev": real(t, b, k),
@@ -57,17 +57,17 @@ def labels_of(*rows):
 
 
 def losses():
-    close = {"rtol": 2e-5, "atol": 2e-5}  # stock takes exponentials in float, of doubles too
+    close = {"rtol": 2e-5, "atol": 2e-5}  # stock computes exponentials of doubles in float
     for t in (F, D):
         x = real(t, 9, 4, 5, low=-3, high=3)
-        rows = labels_of([0, 1, 1, 3], [2], [1, 4], [3, 3, 3])  # of blanks alone, stock writes past its memory
+        rows = labels_of([0, 1, 1, 3], [2], [1, 4], [3, 3, 3])  # stock writes past its memory for labels that are all blank
         for merge in (True, False):
             for collapse in (False, True):
                 yield Case("CTCLoss", {"inputs": x, **rows, "sequence_length": i32(9, 4, 3, 7)},
                            {"ctc_merge_repeated": merge, "preprocess_collapse_repeated": collapse}, **close)
         yield Case("CTCLoss", {"inputs": x, **rows, "sequence_length": i32(4, 1, 0, 5)}, **close)
         yield Case("CTCLoss", {"inputs": x, **labels_of([0, 1, 4, 4], [2], [1, 1, 1], [3]), "sequence_length": i32(9, 4, 3, 7)}, **close)
-        # No way: more labels than moments, or repeated ones that need blanks between them.
+        # No valid path: more labels than time steps, or repeated labels that need blanks between them.
         yield Case("CTCLoss", {"inputs": x, **rows, "sequence_length": i32(3, 4, 3, 4)},
                    {"ignore_longer_outputs_than_inputs": True}, **close)
         yield Case("CTCLoss", {"inputs": x, **rows, "sequence_length": i32(3, 4, 3, 4)})
@@ -85,7 +85,7 @@ def losses():
 
 
 def beams():
-    close = {"rtol": 1e-4, "atol": 1e-5}  # stock works in float, doubles too
+    close = {"rtol": 1e-4, "atol": 1e-5}  # stock computes doubles in float
     for t in (F, D):
         for time, batch, classes in ((9, 4, 3), (20, 3, 6), (12, 2, 30)):
             x = real(t, time, batch, classes, low=-4, high=4)
@@ -106,7 +106,7 @@ def beams():
 
 def greedy():
     for t in (F, D):
-        x = ints(t, 9, 4, 3)  # with equal classes
+        x = ints(t, 9, 4, 3)  # with equal scores
         for merge in (False, True):
             for blank in (-1, 0, 1):
                 yield Case("CTCGreedyDecoder", {"inputs": x, "sequence_length": i32(9, 4, 0, 7)},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse tensors, text, the largest of rows, files and raw bytes."""
+"""Sparse tensors, strings, top-k, files and raw bytes."""
 import numpy as np
 
 from ops_cases import Case, D, F, I, L, i32, ints, real, rng, scalar, strs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse tensors: slices, joins, sums, sets, arithmetic and what is serialized."""
+"""Sparse tensors: slices, concatenation, sums, sets, arithmetic and serialization."""
 import itertools
 
 import numpy as np
@@ -61,7 +61,7 @@ def sparse_counts():
 
 
 def serialized():
-    """Bytes are compared as the tensors that they say, by what reads them."""
+    """Serialized tensors are compared after parsing, since their bytes may differ."""
     for v in (real(F, 5), ints(I, 5), strs("a", "", "ccc", "d", "e"), np.array([True, False, True, True, False])):
         x = {"sparse_indices": AT, "sparse_values": v, "sparse_shape": SHAPE}
         if v.dtype != object:
@@ -145,7 +145,7 @@ def sparse_math():
                     "a_indices": at, "a_values": make(t, 4), "a_shape": shape,
                     "b": b.T.copy() if flip_b else b}, {"adjoint_a": flip_a, "adjoint_b": flip_b},
                     rtol=None if t in (D, I) else 1e-5, atol=1e-14 if t in (D, I) else 1e-6)
-    for no_rows in (True, False):  # without elements nothing is checked or written
+    for no_rows in (True, False):  # stock neither checks nor writes empty tensors
         yield Case("SparseTensorDenseMatMul", {"a_indices": at, "a_values": real(F, 4), "a_shape": np.array([3, 0], L),
                                                "b": real(F, 3 if no_rows else 0, 5 if no_rows else 0)}, {"adjoint_a": no_rows})
     for bad in (i64([0, 4]), i64([-1, 0])):
@@ -156,7 +156,7 @@ def sparse_math():
 
 
 def sparse_of(t, shape, n):
-    """Positions in order, values that are no zeros, and the shape."""
+    """Returns ordered indices, nonzero values, and the shape."""
     at = np.sort(rng.choice(int(np.prod(shape)), n, replace=False))
     values = real(t, n) if t in (F, D) else ints(t, n, low=1)
     return np.stack(np.unravel_index(at, shape), 1).astype(L).reshape(n, len(shape)), values, np.array(shape, L)

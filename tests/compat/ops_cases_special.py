@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Special functions, and transforms of Fourier."""
+"""Special functions and Fourier transforms."""
 import numpy as np
 
 from ops_cases import Case, D, F, real
@@ -23,7 +23,7 @@ def one():
     yield Case("Erf", {"x": x}, rtol=1e-6)
     for op in ("Erfinv", "Ndtri"):
         for t in (F, D):
-            few = 1e-3 if t == F else 1e-6  # nearer to the ends, stock's single precision loses all
+            few = 1e-3 if t == F else 1e-6  # nearer to the ends of the range, stock's single precision loses all digits
             x = np.array([few, 0.01, 0.2, 0.4999, 0.5, 0.5001, 0.6, 0.9, 1 - few, 0, 1], t)
             yield Case(op, {"x": x if op == "Ndtri" else np.concatenate([-x, x])}, **close(t, 1e-3 if op == "Erfinv" else None, 1e-5))
         yield Case(op, {"x": np.array([-1.5, 1.5, np.nan])})
@@ -33,7 +33,7 @@ def two():
     for t in (F, D):
         a = np.array([0.01, 0.5, 1, 1.5, 3, 10, 50, 200], t)[:, None]
         x = np.array([1e-5, 0.1, 0.9, 1.1, 2, 9, 11, 48, 55, 190, 215], t)
-        # where a share is as good as 1, its rest is worth little in single precision
+        # in single precision, 1 - p has few digits if p is near 1
         near = {"rtol": 3e-3, "atol": 1e-5} if t == F else {"rtol": 1e-8, "atol": 1e-12}
         yield Case("Igamma", {"a": a, "x": x}, **near)
         yield Case("Igammac", {"a": a, "x": x}, **near)
@@ -56,7 +56,7 @@ def two():
 
 
 def pairs(x):
-    """Complex numbers as reals, so that a case's own tolerance counts."""
+    """Splits complex numbers into reals, so that the case's tolerance applies."""
     return np.stack([x.real, x.imag]) if np.iscomplexobj(x) else x
 
 
@@ -83,7 +83,7 @@ def transforms():
     x = real(F, 3, 4)
     z = x.astype(np.complex64)
     yield Case("FFT3D", {"input": z})
-    for n in ([5], [-1], [2, 2], 3):  # of [0], stock says INTERNAL
+    for n in ([5], [-1], [2, 2], 3):  # stock returns INTERNAL for [0]
         yield Case("RFFT", {"input": x, "fft_length": np.array(n, np.int32)})
     for n in ([8], [-1], [2, 2], 3):
         yield Case("IRFFT", {"input": z, "fft_length": np.array(n, np.int32)})

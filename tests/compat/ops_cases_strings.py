@@ -62,7 +62,7 @@ def regex_rewrites():
 
 
 def regex_patterns():
-    """What RE2 and other engines disagree on: leftmost-first, UTF-8, classes, and what RE2 refuses."""
+    """Patterns on which RE2 and other engines differ: leftmost-first, UTF-8, classes, and patterns that RE2 rejects."""
     words = strs("abcd", "foobarbaz", "a\nb\n", "x\x0by z", "\u03b1\u03b2 a\u00e9", "", "a.b-c_1", "\\d {2}")
     invalid = np.array([b"a\xffb", b"\xc3", b"\xe2 x"], dtype=object)
     for pattern in ("a|ab|abcd", "foo|foobar", "(a|ab)(c|bcd)", "a$", "(?m)^b$", "(?m)$", "^", ".", "a.b", "(?s)a.b", r"\s", r"\S+",
@@ -108,12 +108,12 @@ def segment_joins():
 
 
 def string_formats():
-    """Tensors as text, by dimension, and shortened in the middle."""
+    """Formats tensors of each rank, also with elided middle elements."""
     words = np.array([[b"a", b"\"q'\n"], [b"\x01\xc3\xa9", b""]], object)
     for t, n in itertools.product((real(F, 2, 3, 4), real(D, 9), ints(L, 3, 7), np.array([True, False]), words, scalar(7, I), scalar(0.1, F),
                                    real(F, 0), real(F, 3, 0), real(F, 0, 3), np.array([np.inf, -np.inf, np.nan, 1e30, 1e-7, 100000, 1234567], F),
                                    real(np.float16, 5), ints(np.uint8, 4, low=0), np.array(b"w", object)), (-1, 0, 1, 2, 3, 100)):
-        if n or t.dtype != bool:  # of which stock then says nothing at all
+        if n or t.dtype != bool:  # stock writes nothing in this case
             yield Case("StringFormat", {"inputs": [t]}, {"template": "<{}>", "placeholder": "{}", "summarize": n})
     yield Case("StringFormat", {"inputs": [i32(1, 2), real(F, 2)]}, {"template": "a%sb%s"})
 
@@ -148,7 +148,7 @@ def vocabularies():
         yield Case("GenerateVocabRemapping", {"new_vocab_file": names[0],
                                               "old_vocab_file": names[1]},
                    {"num_new_vocab": n, "new_vocab_offset": skip, "old_vocab_size": most})
-    for old, most in itertools.product(names[2:], (-1, 1, 2)):  # a line twice, an empty line
+    for old, most in itertools.product(names[2:], (-1, 1, 2)):  # a repeated line, an empty line
         yield Case("GenerateVocabRemapping", {"new_vocab_file": names[0], "old_vocab_file": old}, {"num_new_vocab": 2, "new_vocab_offset": 0, "old_vocab_size": most})
 
 

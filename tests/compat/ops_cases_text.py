@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts: characters in and out of encodings, n-grams."""
+"""Unicode: encoding, decoding, transcoding, n-grams."""
 import itertools
 
 import numpy as np
@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 from ops_cases import Case, I, L, i32, rng, strs
 
 WORDS = ["", "plain", "na\u00efve \u20ac", "\u65e5\u672c\u8a9e", "\U0001f600!", "\x00\x09\x1f\x7f", "\ufffe\ufdd0\U0010ffff", "\ufeffbom"]
-# overlong, surrogates, beyond the last character, cut short, stray: each counts its pieces
+# overlong, surrogate, out of range, truncated and stray sequences; each yields its own number of replacements
 BROKEN = [b"\xc0\x80", b"\xed\xa0\x80x", b"\xf4\x90\x80\x80", b"\xf5\x80", b"\xe2\x82", b"a\xe2\x82b", b"\xf0\x9f\x98", b"\x80\x80a\xbf", b"\xff\xfe", b"\xe0\x80\x80", b"\xf0\x80\x80\x80"]
 
 
@@ -30,7 +30,7 @@ def characters():
         for text, more in ((whole, {}), (broken, {}), (broken, {"replacement_char": 63}), (whole[:0], {}), (whole[2:3].reshape(()), {})):
             for splits in (tf.int32, tf.int64):
                 yield Case("UnicodeDecode", {"input": text}, {**attrs, **more, "Tsplits": splits})
-            # with splits of int32 TensorFlow ends its own process
+            # TensorFlow aborts with int32 splits
             yield Case("UnicodeDecodeWithOffsets", {"input": text}, {**attrs, **more})
             for out in ("UTF-8", "UTF-16-BE", "UTF-32-BE"):
                 yield Case("UnicodeTranscode", {"input": text}, {**attrs, **more, "output_encoding": out})
@@ -38,7 +38,7 @@ def characters():
         yield Case("UnicodeDecode", {"input": raw(b"abc\xe9", b"\x80")}, {"input_encoding": encoding})
     marked = raw(b"\xfe\xff\x00*\x00a", b"\xff\xfe*\x00a\x00", b"\x00*\x00a", b"\xfe\xff\x00*\xfe\xff\x00a", b"\xff", b"")
     wide = raw(b"\xff\xfe\x00\x00*\x00\x00\x00", b"\x00\x00\xfe\xff\x00\x00\x00a", b"\x00\x00\x00b", b"\xfe\xff")
-    # a text each: TensorFlow keeps the byte order for the texts behind it
+    # one string per case: TensorFlow keeps the byte order for the following strings
     for encoding, text in [("UTF-16", t) for t in marked] + [("utf32", t) for t in wide]:
         yield Case("UnicodeDecodeWithOffsets", {"input": raw(text)}, {"input_encoding": encoding})
         yield Case("UnicodeTranscode", {"input": raw(text)}, {"input_encoding": encoding, "output_encoding": "UTF-8"})
@@ -49,7 +49,8 @@ def characters():
 
 
 def charsets():
-    """All bytes, and all pairs that Python knows: elsewhere ICU has characters for private use, and lengths of its own for malformed ones."""
+    """All bytes, and all byte pairs that Python can decode. For other pairs ICU has private-use characters and its
+    own lengths of malformed sequences."""
     single = [f"ISO-8859-{n}" for n in (*range(2, 12), 13, 14, 15)] + [f"windows-{n}" for n in (1250, 1251, 1252, 1254, 1256, 1258)]
     for name in (*single, "KOI8-R", "koi8-u", "latin2", "latin5", "latin6", "latin9", "CP1251", "cp1252"):
         yield Case("UnicodeDecode", {"input": raw(bytes(range(256)))}, {"input_encoding": name})
@@ -97,7 +98,7 @@ def ngrams():
 
 
 def examples():
-    """as JSON; the bytes have to be the same"""
+    """JSON of examples; the bytes must be equal."""
     one = lambda kind, value: '{"features": {"feature": {"a": {"%s": {"value": %s}}}}}' % (kind, value)  # noqa: E731
     good = ["{}", '{"features": null}', '{"features": {}}', '{"features": {"feature": {"b": {}, "a": {"int64List": {}}}}}', one("int64List", '["1", 2, -3, 1e2, "-9223372036854775808"]'),
             one("int64_list", "7"), one("int64List", "[0, 0]"), one("floatList", "[0, 0.0]"), one("int64List", "null"), one("float_list", '[1.5, "NaN", "-Infinity", "Infinity", 2, "0.25", -1e-3]'), one("bytesList", '["YWI=", "_-8", "/+8=", ""]'),

@@ -41,7 +41,7 @@ def rare_optimizers():
 
 
 def dual_ascent():
-    """One example at a time, because TensorFlow visits several at random."""
+    """Uses one example per case, because TensorFlow visits several in random order."""
     def f32(*v):
         return np.array(v, F)
 

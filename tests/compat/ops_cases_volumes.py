@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions and pools of volumes, pools with their arguments, normalization by global moments."""
+"""3-D convolutions and pools, pools with argmax, and batch normalization with global moments."""
 import itertools
 
 import numpy as np
@@ -13,7 +13,7 @@ def volumes():
             (F, D), ("VALID", "SAME"), ((2, 4, 5, 6, 3), (1, 3, 3, 3, 2)), ((2, 3, 1), (2, 3, 3)),
             ((1, 1, 1), (2, 1, 3))):
         if max(np.array(strides) - size) > 0:
-            continue  # under SAME, stock's gradients then assume another window than its forward ops take
+            continue  # with SAME padding, stock's gradients assume another window than its forward ops
         x, out = real(t, *shape), 4
         w = real(t, *size, shape[4], out)
         attrs = {"strides": [1, *strides, 1], "padding": padding}

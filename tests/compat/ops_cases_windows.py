@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What slides over pictures and is neither a sum nor a plain pool: grey dilation and its gradients."""
+"""Grey dilation and its gradients."""
 import itertools
 
 import numpy as np
@@ -15,7 +15,7 @@ def dilation_output(n, size, stride, rate, padding):
 
 
 def dilations():
-    """Whole numbers from a small range, so that several sums are the largest and the first of them has to be found."""
+    """Integers from a small range, so that several sums are equal and the first maximum counts."""
     for t, padding, size, stride, rate in itertools.product(
             (F, D, I, L, H, np.uint8, np.int16), ("VALID", "SAME"), ((1, 1), (3, 2)), ((1, 1), (2, 3)), ((1, 1), (2, 1), (1, 3))):
         low = 0 if t == np.uint8 else -3

@@ -3,7 +3,7 @@
 
     python tests/compat/ops_diff.py build/release/tests/kernels/op_driver [-v] [--threads 4] [--only MatMul,Sum]
 
-Reals must agree to a few units in the last place (each case may say otherwise), everything else
+Floats must agree to a few units in the last place (a case may set another tolerance), everything else
 exactly.  When TensorFlow fails we must fail too, with the same code; a differing text is shown
 with -v.
 """
@@ -49,7 +49,7 @@ class Driver:
         return int(self.get())
 
     def time(self, graph_def, name, arrays):
-        """Of a driver that was told for how long: the nanoseconds of the fastest run."""
+        """Returns the outputs and the fastest run in nanoseconds. The driver needs a time limit on its command line."""
         return self.ask(graph_def, name, arrays), self.get().decode(errors="replace")
 
     def run(self, graph_def, name, arrays):
@@ -64,7 +64,8 @@ class Driver:
 
 
 def add_old(case, args):
-    """An op that only a graph of those days may have: real tensors, and attributes that are numbers."""
+    """Adds an op that only a GraphDef with an old producer version may have. The inputs are floats and the attributes
+    numbers."""
     old = tf.GraphDef()
     old.versions.producer = case.producer
     node = old.node.add(name="old", op=case.op, input=list(args))
@@ -77,7 +78,8 @@ def add_old(case, args):
 
 
 def build(case, validate_shape=True):
-    """The op on placeholders and variables, in a graph of its own.  Without validate_shape, variables have no static shape."""
+    """Builds the op on placeholders and variables, in its own graph. Without validate_shape, variables have no static
+    shape."""
     g = tf.Graph()
     feeds, kinds, variables = {}, {}, []
     with g.as_default():
@@ -106,7 +108,7 @@ def build(case, validate_shape=True):
 
 
 def session(g):
-    """A session that runs the graph as it is."""
+    """Returns a session that runs the graph without optimization."""
     config = tf.ConfigProto()
     config.graph_options.optimizer_options.opt_level = -1
     config.graph_options.rewrite_options.disable_meta_optimizer = True
@@ -114,7 +116,7 @@ def session(g):
 
 
 def arrays(values):
-    """Strings as objects: numpy's own string type drops trailing zero bytes."""
+    """Converts strings to object arrays, because NumPy's string type drops trailing zero bytes."""
     return [np.array(x, dtype=object) if isinstance(x, bytes) else np.asarray(x) for x in values]
 
 
@@ -122,18 +124,18 @@ def stock(g, op, feeds, variables, init):
     with session(g) as s:
         try:
             s.run(init)
-            # copies: some ops write into what they are fed
+            # copies, since some ops write into their feeds
             fed = {p: np.array(a) for p, a in feeds.items()}
             out = s.run([op] + [o for o in op.outputs if not o.dtype._is_ref_dtype], fed)[1:]
             return 0, arrays(out + s.run(variables))
         except tf.errors.OpError as e:
-            text = e.message.split("\n")  # the kernel's own line stands above the one that names its node
+            text = e.message.split("\n")  # the line of the kernel precedes the line with the node's name
             at = next((i for i, t in enumerate(text) if "[[{{node" in t), 1)
             return e.error_code, text[max(at - 1, 0)]
 
 
 def ulps(dtype):
-    """A few units in the last place, of numbers that are not near zero."""
+    """The default tolerance: a few units in the last place, for numbers that are not near zero."""
     if dtype == tf.bfloat16.as_numpy_dtype:
         return 2e-2
     return {4: 2e-6, 8: 1e-12}.get(dtype.itemsize, 1e-2)

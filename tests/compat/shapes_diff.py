@@ -29,13 +29,13 @@ from tensorflow.python.framework import op_def_registry
 
 ROOT = pathlib.Path(__file__).parents[2]
 ACCEPTED = pathlib.Path(__file__).with_name("shapes_accepted.txt")
-SECONDS = 10  # for one case
+SECONDS = 10  # time limit of one case, in seconds
 MAX_RANK = 8  # of our shapes
 MADE_BY_RUNTIME = re.compile("_")
 
 
 class Tool:
-    """tests/tools/shape_tool.c"""
+    """A process of tests/tools/shape_tool.c."""
 
     def __init__(self, folder):
         path = os.path.join(folder, "shape_tool")
@@ -45,7 +45,7 @@ class Tool:
         self.p = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def infer(self, graph):
-        """None and the shapes, or the error."""
+        """Returns (None, shapes) or (error, None)."""
         b = graph.SerializeToString()
         self.p.stdin.write(len(b).to_bytes(4, "little") + b)
         self.p.stdin.flush()
@@ -67,7 +67,7 @@ def stock(graph):
 
 
 class Rows(diff_draw.Source):
-    """The ops of the table that have outputs; those that diff.py cannot run get placeholders."""
+    """Draws cases for the ops of the table that have outputs. Ops that diff.py cannot run get placeholders."""
 
     def __init__(self):
         super().__init__(ops_cases.all_cases())
@@ -83,13 +83,13 @@ class Rows(diff_draw.Source):
         if op in self.runs:
             try:
                 return diff_draw.Draw(self, op, rng).draw(), rng
-            except TypeError:  # a case whose producer makes a value that numpy has not
+            except TypeError:  # the producer of the case returns a value of a type that NumPy lacks
                 pass
         return DrawAny(self, op, rng).draw(), rng
 
 
 class Typed:
-    """An input of a type that numpy has not, of which only the shape is drawn."""
+    """An input of a type that NumPy lacks, with a drawn shape and no value."""
 
     def __init__(self, dtype, shape):
         self.dtype, self.shape = dtype, shape
@@ -135,7 +135,7 @@ class DrawAny(diff_draw.Draw):
 
 
 def partial(rng, shape):
-    """The shape, some of it unknown."""
+    """The shape with some dimensions replaced by unknown ones."""
     if rng.random() < 0.15:
         return tf.TensorShape(None)
     return tf.TensorShape([None if rng.random() < 0.15 else d for d in shape])
@@ -196,7 +196,7 @@ def dims(text):
 
 
 def kind_of(got, want):
-    """How two shapes differ: ours knows "less", or "more", or they are "other" shapes."""
+    """Classifies a difference: our shape has "less" or "more" information, or it is an "other" shape."""
     g, w = dims(got), dims(want)
     if g is None or w is None:
         return None if g == w or g is None and len(w) > MAX_RANK else "less" if g is None else "more"
@@ -206,7 +206,7 @@ def kind_of(got, want):
 
 
 def difference(want, got):
-    """The kind, and a text."""
+    """Returns the kind of the difference and its description."""
     if want[0] and got[0]:
         return None, ""
     if want[0]:
@@ -220,7 +220,7 @@ def difference(want, got):
 
 
 def accepted_kinds():
-    """(kind, pattern of an op), from lines `kind | ops | reason`."""
+    """Yields (kind, pattern of an op) from lines `kind | ops | reason`."""
     for line in ACCEPTED.read_text().splitlines():
         if line and line[0] != "#":
             kind, ops, _ = map(str.strip, line.split(" | "))
@@ -229,7 +229,7 @@ def accepted_kinds():
 
 
 def one(rows, tool, seed, accepted):
-    """What became of a case, and its text."""
+    """Runs one case; returns its outcome and a description."""
     try:
         d, rng = rows.draw(seed)
         graph = graph_of(d, rng)
@@ -244,14 +244,14 @@ def one(rows, tool, seed, accepted):
 
 
 def child(rows, a, seed, n, to):
-    """Runs n cases from the seed on, and writes the seed of each before, and its outcome behind it."""
+    """Runs n cases starting at the seed. Writes the seed before each case and the outcome after it."""
     accepted, only = list(accepted_kinds()), set(filter(None, a.only.split(",")))
     with tempfile.TemporaryDirectory() as folder, os.fdopen(to, "w") as out:
         tool = Tool(folder)
         while n:
             if not only or rows.op(seed) in only:
                 print(seed, file=out, flush=True)
-                signal.alarm(SECONDS)  # some values make TensorFlow loop
+                signal.alarm(SECONDS)  # some values make TensorFlow loop forever
                 what, text = one(rows, tool, seed, accepted)
                 print(what, repr(text), file=out, flush=True)
                 n -= 1
@@ -281,7 +281,7 @@ def run(rows, a):
         seed += 1
     print(f"{done} cases, {count['FAIL']} failed, {count['accepted']} accepted differences, {count['refused']} that both refuse, "
           f"{count['undrawn']} not drawn, {count['end']} that end TensorFlow")
-    return 1 if count["FAIL"] or count["end"] > done / 100 else 0  # more ends than these are a fault of this program
+    return 1 if count["FAIL"] or count["end"] > done / 100 else 0  # more crashes indicate a fault in this program
 
 
 def main():

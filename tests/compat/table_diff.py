@@ -25,18 +25,18 @@ def text(literals):
 
 
 def table(contrib):
-    """The rows: op -> (inputs, outputs, attributes, stateful), each of words."""
+    """Reads the op table: op -> (inputs, outputs, attributes, stateful), as lists of words."""
     rows = {}
     for path in sorted(p for p in (ROOT / "lib/ops").glob("ops_*.def") if (p.stem in OF_1_15) == contrib):
         for name, inputs, outputs, attrs, rest in ROW.findall(path.read_text()):
             shapeless = [re.sub(r"\[[^]]*\]", "", text(args)) for args in (inputs, outputs)]
-            kinds = re.sub(r":(list\()?int32\b", r":\1int", text(attrs))  # of TensorFlow's kernel, not of its definition
+            kinds = re.sub(r":(list\()?int32\b", r":\1int", text(attrs))  # the suffix belongs to TensorFlow's kernel and not to its definition
             rows[name] = [w.split(" ") if w else [] for w in (*shapeless, kinds)] + ["STATEFUL" in rest]
     return rows
 
 
 def named_sets():
-    """The names that stand for several types in lib/ops/op_def.c."""
+    """Reads the names of type sets in lib/ops/op_def.c."""
     return {name: text(types) for name, types in SET.findall((ROOT / "lib/ops/op_def.c").read_text())}
 
 
@@ -46,7 +46,7 @@ def type_name(number):
 
 
 def value(a, kind):
-    """A default as the table writes it."""
+    """Formats a default as in the table."""
     if kind.startswith("list("):
         field = {"string": "s", "int": "i", "float": "f", "bool": "b", "type": "type", "shape": "shape", "func": "func"}[kind[5:-1]]
         return "[" + ",".join(scalar(v, kind[5:-1]) for v in getattr(a.list, field)) + "]"
@@ -68,7 +68,7 @@ def scalar(v, kind):
 
 
 def stock_attr(a):
-    """An attribute as the table writes it."""
+    """Formats an attribute as in the table."""
     word = f"{a.name}:{a.type}"
     if a.HasField("allowed_values"):
         allowed = a.allowed_values.list
@@ -88,7 +88,7 @@ def stock_arg(a):
 
 
 def normal(word, sets):
-    """Named sets of types written out, numbers of a default in one form."""
+    """Expands named sets of types, and normalizes the numbers in defaults."""
     word = re.sub(r":{([^}]*)}", lambda m: ":{" + ",".join(sets.get(t, t) for t in m[1].split(",")) + "}", word)
     head, eq, default = word.rpartition("=")
     kind = head.partition(":")[2].partition("{")[0]
@@ -98,10 +98,10 @@ def normal(word, sets):
 
 
 def stock_op(name):
-    """TensorFlow's definition of the op, or None."""
+    """Returns TensorFlow's definition of the op, or None."""
     if hasattr(op_def_registry, "get"):
         return op_def_registry.get(name)
-    return op_def_registry.get_registered_ops().get(name)  # 1.15
+    return op_def_registry.get_registered_ops().get(name)  # TensorFlow 1.15
 
 
 def differences(name, row, sets):
@@ -123,7 +123,7 @@ def differences(name, row, sets):
 def main():
     contrib = sys.argv[1:] == ["contrib"]
     if contrib:
-        import contrib_ops  # registers them
+        import contrib_ops  # registers the ops
         assert contrib_ops
     rows, sets = table(contrib), named_sets()
     left_out = {line.split(":")[0] for line in LEFT_OUT.read_text().splitlines() if line and line[0] != "#"}

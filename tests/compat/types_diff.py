@@ -5,7 +5,7 @@
 
 TensorFlow's registry has the type constraints of each kernel.  For every type attribute that follows from the
 inputs, the first cases of an op run once for each registered type, with the inputs cast to it.
-types_left_out.txt names what Muster does not do: a type that fails and is not there fails the run.
+types_left_out.txt lists the types that Muster does not support; any other failing type fails the run.
 """
 import argparse
 import collections
@@ -23,13 +23,13 @@ import ops_diff
 
 CASES_PER_OP = 3
 TOLERANCE = {"float16": (2e-2, 1e-2), "bfloat16": (6e-2, 3e-2), "float32": (1e-5, 2e-6), "float64": (1e-11, 1e-12)}
-NOT_TENSORS = {"resource", "variant", "int4", "uint4"}  # no NumPy form
-FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}  # no program of a parameter server has them
+NOT_TENSORS = {"resource", "variant", "int4", "uint4"}  # NumPy has no such type
+FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}  # no program with parameter servers uses them
 LEFT_OUT = pathlib.Path(__file__).with_name("types_left_out.txt")
 
 
 def cast(value, dtype):
-    """The value in another type, with values that the type has."""
+    """Casts the value to another type, keeping it in the range of that type."""
     if isinstance(value, ops_cases.Var):
         return ops_cases.Var(cast(value.value, dtype))
     a = np.asarray(value)
@@ -40,7 +40,7 @@ def cast(value, dtype):
     if a.dtype.kind == "c" and not dtype.is_complex:
         a = a.real
     if dtype.is_complex and a.dtype.kind != "c":
-        a = np.nan_to_num(a, posinf=3, neginf=-3)  # which NaN an infinite product has is nobody's contract
+        a = np.nan_to_num(a, posinf=3, neginf=-3)  # an infinite complex product may have any NaN
         a = a + 0.5j * np.roll(a.astype(np.float64), 1)
     if dtype.is_bool:
         return np.asarray(a > 0)
@@ -51,7 +51,7 @@ def cast(value, dtype):
 
 
 def registered(op):
-    """The type attributes of the op with the types that a CPU kernel is registered for."""
+    """Returns the type attributes of the op with the types for which a CPU kernel is registered."""
     allowed = collections.defaultdict(set)
     for kernel in kernels.get_registered_kernels_for_op(op).kernel:
         if kernel.device_type == "CPU":
@@ -61,16 +61,16 @@ def registered(op):
 
 
 def in_type(case, op_def, attribute, dtype):
-    """The case with the inputs of the attribute cast; None when none of its inputs has the attribute."""
+    """Returns the case with the attribute's inputs cast; None if no input has the attribute."""
     other, found = copy.copy(case), False
     other.inputs, other.attrs = dict(case.inputs), dict(case.attrs)
     for arg in op_def.input_arg:
-        held = isinstance(other.inputs.get(arg.name), ops_cases.Var) and attribute in ("T", "dtype")  # by a handle
+        held = isinstance(other.inputs.get(arg.name), ops_cases.Var) and attribute in ("T", "dtype")  # passed as a handle
         if (arg.type_attr == attribute or held) and arg.name in other.inputs:
             v = other.inputs[arg.name]
             other.inputs[arg.name] = [cast(x, dtype) for x in v] if isinstance(v, list) else cast(v, dtype)
             found = found or not held or arg.type_attr == attribute
-        elif arg.type_attr == "Treal" and attribute == "T":  # the real type of T
+        elif arg.type_attr == "Treal" and attribute == "T":  # the real type that corresponds to T
             other.inputs[arg.name] = cast(other.inputs[arg.name], dtype.real_dtype)
     rtol, atol = TOLERANCE.get(dtype.name, (0, 0))
     other.rtol, other.atol = max(case.rtol or 0, rtol), max(case.atol, atol)
@@ -88,11 +88,11 @@ def cases_by_op(only):
 
 
 def compare(driver, case):
-    """None, or why ours differs where TensorFlow has a result."""
+    """Returns None, or the difference if TensorFlow has a result."""
     try:
         g, op, feeds, inputs, variables, init = ops_diff.build(case)
         code, want = ops_diff.stock(g, op, feeds, variables, init)
-    except Exception:  # no such case in this type
+    except Exception:  # the case does not exist in this type
         return None
     if code:
         return None
@@ -109,13 +109,13 @@ def compare(driver, case):
 
 
 def items(only):
-    """Each op, type attribute, type and its cases."""
+    """Yields each op, type attribute and type, with its cases."""
     for op, cases in cases_by_op(only).items():
         op_def = op_def_registry.get(op)
         for attribute, types in sorted(registered(op).items()):
             for dtype in sorted(types, key=lambda t: t.as_datatype_enum):
                 if op.startswith("Conv") and dtype.size == 2:
-                    continue  # TensorFlow sums in 16 bits there, so the values depend on the order
+                    continue  # TensorFlow sums in 16 bits, so the values depend on the order
                 if dtype.name in NOT_TENSORS | FLOAT8 or dtype.is_quantized:
                     continue
                 others = [o for o in (in_type(c, op_def, attribute, dtype) for c in cases) if o]
@@ -124,7 +124,7 @@ def items(only):
 
 
 def run(a):
-    """Compares from item a.start on.  Each line begins with the item's number, for the parent process."""
+    """Compares starting at item a.start. Each line begins with the item's number, for the parent process."""
     driver = ops_diff.Driver(a.driver, "", 1)
     for i, (op, attribute, dtype, others) in enumerate(items(set(filter(None, a.only.split(","))))):
         if i < a.start:
@@ -143,7 +143,7 @@ def main():
     a = a.parse_args()
     if a.start is not None:
         return run(a)
-    # TensorFlow ends the process where one of its checks fails; the next child goes on behind that item
+    # TensorFlow aborts when one of its checks fails; the next child continues after that item
     only = set(filter(None, a.only.split(",")))
     left_out = {tuple(line.split()) for line in LEFT_OUT.read_text().splitlines() if line and line[0] not in "#>"}
     left_out = {(op, t) for op, *types in left_out for t in types if not only or op in only}

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What servers do beyond single steps, one function each: what it returns, or raises, is compared."""
+"""Server behaviour beyond single steps.
+
+Each function is one case; its return value or its exception is compared.
+"""
 import tempfile
 import threading
 import time
@@ -50,7 +53,7 @@ def an_error_names_its_task():
         with tf.device(device):
             more = tf.Variable(1.0).assign_add(1.0)
         with tf.Session(TARGET) as sess:
-            # a fetch from another task fails in stock's RecvTensor at times, which hides the task
+            # a fetch from another task sometimes fails in stock's RecvTensor, which hides the failing task
             code, text = error_of(lambda: sess.run(more if device.endswith("worker/task:0") else more.op))
         out.append([code, [line for line in text.splitlines() if line.startswith("From /job:")]])
     return out
@@ -102,7 +105,7 @@ def reset_of_all_containers():
     return [after_reset(["red", "blue"]), after_reset([])]
 
 
-def reset_of_what_is_named_as_a_job():
+def reset_of_containers_named_like_jobs():
     out = []
     for containers in ([""], ["ps"], ["worker"], ["localhost"], ["ps", "red"]):
         with tf.Graph().as_default(), tf.device(PS):
@@ -238,7 +241,7 @@ def close_cancels_a_blocked_dequeue():
     sess.run(queue.size())
     thread = threading.Thread(target=wait)
     thread.start()
-    time.sleep(2)  # until it waits there, on a busy machine too
+    time.sleep(2)  # the dequeue must be blocked by then, also on a busy machine
     sess.close()
     thread.join(200)
     return answers or "still blocked"
@@ -267,7 +270,7 @@ def a_queue_runner_and_then_more_graph():
     with tf.Session(TARGET) as sess:
         coordinator = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(sess, coordinator)
-        out = [sess.run(queue.dequeue() + float(i)) for i in range(5)]  # each a graph that grew
+        out = [sess.run(queue.dequeue() + float(i)) for i in range(5)]  # each run extends the graph
         out.append(sess.run(queue.dequeue_many(20)))
         coordinator.request_stop()
         sess.run(queue.close(cancel_pending_enqueues=True))
@@ -286,8 +289,8 @@ def a_variable_that_changes_its_shape():
         return plain(out)
 
 
-def what_was_sent_does_not_change_with_its_variable():
-    """A large value is read by a worker before the ps updates it, and used there after."""
+def sent_values_are_unaffected_by_later_updates():
+    """The worker reads a large value, the ps then updates the variable, and the worker uses the value that it read."""
     out = []
     for resource in (False, True):
         with tf.Graph().as_default():
@@ -396,7 +399,7 @@ def soft_placement():
 
 
 def soft_placement_of_variables():
-    """Under a GPU that is not there, by reference and by handle; their users ask for it too."""
+    """Variables on a missing GPU, reference and resource variables; the ops that use them request the GPU too."""
     with tf.device("/job:worker/task:1/device:GPU:0"):
         held = [tf.Variable(1.0, name=f"held{r}", use_resource=r) for r in (False, True)]
         more = [tf.assign_add(v, 2.0) for v in held]
@@ -407,7 +410,7 @@ def soft_placement_of_variables():
 
 
 def floats_are_sent_as_bfloat16():
-    """If the session asks for it: variables, constants, fetches, fed values, not other types."""
+    """Sets enable_bfloat16_sendrecv. It affects float variables, constants, fetches and feeds, and no other type."""
     values = np.array([1 / 3, 1 + 2 ** -8, 1e-30, 3.4e38, -0.1, np.inf], np.float32)
     config = tf.ConfigProto(graph_options=tf.GraphOptions(enable_bfloat16_sendrecv=True))
     with tf.device("/job:ps/task:0"):
@@ -467,7 +470,7 @@ def two_threads_in_one_session():
 
 
 def a_checkpoint_of_the_v1_format():
-    """Written by a task's SaveSlices, read by the client's own TensorFlow."""
+    """A task's SaveSlices writes the checkpoint, and TensorFlow in the client reads it."""
     with tempfile.TemporaryDirectory() as folder:
         kinds = [np.float32, np.float64, np.int32, np.int64, np.uint8, np.int16, np.int8]
         wanted = {f"x/{np.dtype(k).name}": np.arange(-3, 9).reshape(3, 4).astype(k) for k in kinds}

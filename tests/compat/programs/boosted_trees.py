@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow 1.15's estimators of boosted trees: on one worker, and as the chief of a cluster with a parameter server."""
+"""TensorFlow 1.15's boosted trees estimators, on one worker and as the chief of a cluster with a parameter server."""
 import json
 import os
 import tempfile
@@ -46,7 +46,7 @@ def _columns(numeric=True):
 
 
 def _config(target, folder=None):
-    """With sessions on the target; None: in a cluster whose chief this is."""
+    """A RunConfig whose sessions use `target`. With None the process is the chief of a cluster."""
     cluster = {"cluster": CLUSTER, "task": {"type": "chief", "index": 0}} if target is None else {}
     os.environ["TF_CONFIG"] = json.dumps(cluster)
     config = tf.estimator.RunConfig(model_dir=folder or tempfile.mkdtemp(prefix="boosted-"), tf_random_seed=5, save_summary_steps=None,
@@ -59,7 +59,7 @@ def _config(target, folder=None):
 
 def _stored(estimator):
     reader = load_checkpoint(estimator.latest_checkpoint())
-    # the cache of predictions is by example; its order is that of a hash map
+    # predictions are cached by example, in the order of a hash map
     values = {name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map()) if "cache" not in name}
     trees = lambda text: MessageToDict(TreeEnsemble.FromString(text), including_default_value_fields=True)
     return {name: trees(v) if name.endswith("_serialized") else plain(v) for name, v in values.items()}
@@ -79,7 +79,8 @@ def _results(estimator, labels):
 
 
 def _classifier(columns=None, **more):
-    """Shallow trees: of a node with few examples several splits are equally good, and the last bit of a gradient decides."""
+    """Builds shallow trees: nodes with few examples have several equally good splits, so a gradient's last bit
+    decides."""
     arguments = {"n_batches_per_layer": 1, "n_trees": 4, "max_depth": 2, "learning_rate": 0.3, **more}
     return lambda config: tf.estimator.BoostedTreesClassifier(columns or _columns(), config=config, **arguments)
 
@@ -113,7 +114,7 @@ def regressor():
 
 
 def explanations():
-    """what each feature contributes, and its importance by gain"""
+    """Compares the contribution of each feature and its importance by gain."""
     estimator = _trained(_classifier(center_bias=True), _classes)
     explained = list(estimator.experimental_predict_with_explanations(_input_fn(_classes, 1, ROWS)))
     importances = estimator.experimental_feature_importances(normalize=True)
@@ -131,7 +132,7 @@ def a_cluster_with_a_chief():
 
 
 def checkpoints_go_between_servers():
-    """Training begins here and goes on in this program, and the other way round."""
+    """Training starts on one kind of server and continues from its checkpoint on the other, in both directions."""
     out = []
     for targets in ((TARGET, ""), ("", TARGET)):
         make, folder = _classifier(center_bias=True), tempfile.mkdtemp(prefix="boosted-")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs that no client library would build, sent by hand: what CreateSession, ExtendSession and RunStep say of each.
+"""Sends graphs that no client library builds, and compares the answers of CreateSession, ExtendSession and RunStep.
 
 A graph is a dictionary of nodes: name: (op, inputs, attributes).  "c" is a constant of every graph.
 """
@@ -180,7 +180,7 @@ def create(nodes):
 
 
 def created_and_run(nodes, target):
-    """What the session says, then what a step that needs the node says."""
+    """Creates a session with the nodes, and runs a step that needs the broken node."""
     handle = create(nodes)
     try:
         call("RunStep", field(1, handle) + field(4, target.encode()))
@@ -201,7 +201,7 @@ def extended(nodes):
 
 
 def beside(nodes):
-    """A step that does not need the broken node."""
+    """Creates a session with the nodes, and runs a step that does not need the broken node."""
     handle = create({**COMMON, **nodes})
     try:
         call("RunStep", field(1, handle) + field(3, b"c:0"))

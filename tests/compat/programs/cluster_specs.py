@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions that name jobs and tasks for servers started under other names (ConfigProto.cluster_def); run under
-`python -m muster`."""
+"""Sessions whose ConfigProto.cluster_def names other jobs and tasks than the servers were started with.
+
+Run under `python -m muster`.
+"""
 import json
 
 import tensorflow as tf
@@ -11,7 +13,7 @@ ADDRESSES = [s.target[len("grpc://"):] for s in SERVERS]
 
 
 def config_of(**jobs):
-    """jobs: numbers of servers by job name."""
+    """Returns a ConfigProto; `jobs` maps a job name to its server numbers."""
     config = tf.ConfigProto()
     for name, servers in jobs.items():
         job = config.cluster_def.job.add(name=name)

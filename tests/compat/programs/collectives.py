@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collective ops between two workers, each with a session of its own; run under `python -m muster`."""
+"""Collective ops between two workers, each with its own session; run under `python -m muster`."""
 import json
 import socket
 import threading

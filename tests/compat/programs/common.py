@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every client program here starts with."""
+"""Functions and constants that every client program imports."""
 import inspect
 import json
 import os
@@ -29,7 +29,7 @@ def plain(value):
 
 
 def error_of(run):
-    """Class and first line of what it raises."""
+    """Calls run() and returns the class and the message of the TensorFlow error that it raises."""
     try:
         return ["no error", plain(run())]
     except tf.errors.OpError as e:
@@ -46,14 +46,14 @@ def field(number, data):
 
 
 def bounded(function, limit):
-    """What it returns or raises, or that it takes longer than it may."""
+    """Calls the function in a thread, and returns its result, its exception, or a note that it exceeds the limit."""
     got = []
 
     def run():
         with tf.Graph().as_default():
             try:
                 got.append(plain(function()))
-            except tf.errors.OpError as e:  # the other servers' answer tells whether it is meant
+            except tf.errors.OpError as e:  # a failure is expected if the other kind of server fails, too
                 got.append(f"raises {type(e).__name__}")
                 print(function.__name__, e, file=sys.stderr)
             except Exception as e:
@@ -66,9 +66,10 @@ def bounded(function, limit):
 
 
 def answer_each(after=lambda: None, limit=200):
-    """Each function of the program that takes nothing and is not _private, or those that the command line names.
+    """Runs each public function of the program that has no parameters, or those that the command line names.
 
-    Each has a graph of its own, `limit` seconds, and is followed by after().
+        Each function has its own graph and `limit` seconds; after() runs behind each.
+
     """
     out = {}
     for name, function in list(vars(sys.modules["__main__"]).items()):
@@ -81,14 +82,14 @@ def answer_each(after=lambda: None, limit=200):
         after()
         print(f"{name}: {time.time() - start:.2f} s", file=sys.stderr, flush=True)
     answer(out)
-    os._exit(0)  # whatever still hangs
+    os._exit(0)  # ends threads that still block
 
 
 def forget():
-    """What the sessions left on the tasks."""
+    """Resets the state that the sessions left on the tasks."""
     tf.Session.reset(TARGET)
 
 
 def answer(value):
-    """The program's result, compared between stock servers and ours."""
+    """Prints the program's result, which is compared between stock servers and ours."""
     print(json.dumps(value), flush=True)

@@ -91,7 +91,7 @@ def distorted_pictures():
 
 
 def matches_of_rows_and_columns():
-    """with equal distances, too"""
+    """also rows and columns at equal distances"""
     distances = [np.random.RandomState(k).randint(0, 4, [4, 5]).astype(np.float32) for k in range(8)]
     with on_ps():
         found = [image.bipartite_match(d, n, top_k) for d in distances for n in (4.0, 2.0, -1.0) for top_k in (-1, 2)]
@@ -101,7 +101,7 @@ def matches_of_rows_and_columns():
 
 
 def weighted_alternating_least_squares():
-    """a sweep of both sides, weights by entry, and a projection"""
+    """Both halves of an iteration, weights by entry, and a projection."""
     at = [(i, k) for i in range(5) for k in range(4) if (i + k) % 3]
     with on_ps():
         ratings = tf.SparseTensor(at, tf.constant([float(i * k + 1) for i, k in at]), [5, 4])
@@ -164,7 +164,7 @@ def variables_that_begin_with_zeros():
 
 
 def skip_grams_of_a_corpus():
-    """seeds go on from step to step"""
+    """The seeds continue from step to step."""
     words, numbers = tf.constant("the quick brown fox jumps over the lazy dog".split()), tf.range(19)
     with on_ps():
         found = [text.skip_gram_sample(words, 1, 3, seed=5), text.skip_gram_sample(numbers, 0, 4, start=3, limit=11, emit_self_as_target=True, seed=6),

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What RunMetadata.cost_graph holds where GraphOptions.build_cost_model is set."""
+"""RunMetadata.cost_graph of sessions that set GraphOptions.build_cost_model."""
 import re
 
 from common import TARGET, answer_each, np, tf
 
 
 def _steps(every=1, after=0, steps=1, options=None):
-    """The cost graph of each of some steps."""
+    """Runs some steps, and returns the cost graph of each."""
     config = tf.ConfigProto()
     config.graph_options.build_cost_model = every
     config.graph_options.build_cost_model_after = after
@@ -30,15 +30,15 @@ def _steps(every=1, after=0, steps=1, options=None):
 
 
 def _is_own(name):
-    """False for the nodes that servers add, whose names differ."""
+    """False for nodes that a server adds, whose names differ between servers."""
     return not re.match(r"_|.*_S\d+$", name)
 
 
 def the_nodes():
-    """Each node of the program: its device, its outputs and the nodes before it."""
+    """Each node of the program with its device, its outputs and its input nodes."""
     graph, = _steps()
     names, at, out = {}, None, {}
-    for node in graph.node:  # the ids of each task begin with 0
+    for node in graph.node:  # node ids start at 0 in each task
         at = {} if node.name == "_SOURCE" else at
         at[node.id] = node.name
         names[node.name] = at
@@ -61,7 +61,7 @@ def the_costs():
     return min(node.compute_cost for node in graph.node) >= 0 and sum(node.compute_cost for node in graph.node) > 0
 
 
-def which_steps():
+def steps_with_a_cost_graph():
     return [[bool(g.node) for g in _steps(every, after, 6)] for every, after in ((1, 0), (2, 0), (3, 0), (1, 3), (2, 3), (0, 0))]
 
 

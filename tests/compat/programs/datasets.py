@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input pipelines of tf.data, on one-shot and initializable iterators: every element and the end."""
+"""tf.data pipelines on one-shot and initializable iterators; compares every element and the end of each sequence."""
 import tempfile
 
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TensorFlow's debugger (tfdbg) finds of the watched tensors of a step."""
+"""Tensor dumps that TensorFlow's debugger (tfdbg) gets from steps with watched tensors."""
 import functools
 import os
 import re
@@ -13,19 +13,19 @@ from tensorflow.core.util import event_pb2
 from tensorflow.python.debug.lib import debug_data, debug_utils, grpc_debug_server
 
 IDENTITY, FILES = ["DebugIdentity"], ["file://@"]
-# TensorFlow ignores a watch of "*" that no other watch accompanies.
+# TensorFlow ignores a watch of "*" unless the step has another watch.
 ALL = (("*", -1, IDENTITY, FILES), ("none", 0, IDENTITY, FILES))
 
 
 def _content(tensor):
     try:
         return plain(np.array(tf.make_ndarray(tensor)))
-    except KeyError:  # no type of NumPy: a resource
+    except KeyError:  # a resource, for which NumPy has no type
         return tf.as_dtype(tensor.dtype).name
 
 
 def _dump(root, path):
-    """The place of a dump without what differs from run to run, and what it holds."""
+    """Returns the contents of a dump and its path, without the parts that differ from run to run."""
     with open(path, "rb") as file:
         event = event_pb2.Event.FromString(file.read())
     name = re.sub(r"_S\d+", "_S", re.sub(r"_\d{16}$", "", os.path.relpath(path, root)))
@@ -45,7 +45,7 @@ def _dumps(root):
 
 
 def _config():
-    """Without the passes that change the names and the number of nodes."""
+    """Disables the graph passes that change the names and the number of nodes."""
     config = tf.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.graph_options.optimizer_options.opt_level = -1
@@ -53,7 +53,8 @@ def _config():
 
 
 def _watched(fetch, feed, *watches, before=(), steps=1):
-    """What a step answers, and its dumps.  A watch: node, slot, debug ops, URLs with @ for the folder, whether it tolerates errors."""
+    """Runs a step and returns its results and its dumps. A watch has a node, a slot, debug ops, URLs (@ stands for
+    the folder) and whether it tolerates errors."""
     with tempfile.TemporaryDirectory() as root, tf.Session(TARGET, config=_config()) as sess:
         options = tf.RunOptions()
         options.debug_options.global_step = 7
@@ -95,7 +96,7 @@ def two_folders():
     return _of_y(("y", 0, IDENTITY, ["file://@/a", "file://@/b"]))
 
 
-def what_is_not_there():
+def watches_of_missing_tensors():
     out = []
     for watch in (("nothing", 0, IDENTITY, FILES), ("y", 3, IDENTITY, FILES), ("y", 0, [], FILES), ("y", 0, IDENTITY, [])):
         with tf.Graph().as_default():
@@ -114,7 +115,7 @@ def wrong_watches():
 
 
 def numbers_of_each_type():
-    """DebugNanCount and DebugNumericSummary for each type, where there are kernels."""
+    """DebugNanCount and DebugNumericSummary for each type that has a kernel."""
     x = tf.placeholder(tf.float32, [4], name="x")
     kinds = (tf.float32, tf.float64, tf.float16, tf.bfloat16, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16, tf.bool)
     fetch = [tf.identity(tf.cast(x, t), name=t.name) for t in kinds] + [tf.complex(x, x, name="complex"), tf.as_string(x, name="string")]
@@ -124,7 +125,7 @@ def numbers_of_each_type():
 
 
 def summaries():
-    """Infinities, bounds, an empty tensor, and what is not published because it is healthy."""
+    """Infinities, bounds, an empty tensor, and healthy tensors that mute_if_healthy does not publish."""
     out = []
     for op in ("", "(lower_bound=-2.5;upper_bound=4)", "(mute_if_healthy=true)"):
         for feed in ([1, np.nan, np.inf, -np.inf, 0, -3, 5, np.nan], [1, 2], []):
@@ -152,7 +153,7 @@ def loops_and_branches():
 
 
 def the_dump_folder():
-    """What TensorFlow's reader makes of the dumps; it checks that no tensor is earlier than its inputs."""
+    """Reads the dumps with TensorFlow's reader, which checks that no tensor is earlier than its inputs."""
     v, x, y = _small()
     total = tf.reduce_sum(tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a + y), [0, y])[1], name="total")
     with tempfile.TemporaryDirectory() as root, tf.Session(TARGET, config=_config()) as sess:
@@ -192,14 +193,15 @@ class _Stream(grpc_debug_server.EventListenerBaseStreamHandler):
 
 
 def _until_quiet(streams):
-    """Tasks other than the master may still send when the step has ended."""
+    """Waits until no event arrives. Tasks other than the master may still send after the step has ended."""
     before = None
     while before != (before := [len(s) for s in streams]):
         time.sleep(0.5)
 
 
 def _streamed(fetch, feed, *watches, before=(), changes=((),), path=""):
-    """The answer of a step for each of `changes`, and the streams that a debug server gets.  Changes: requests to the server before the step."""
+    """Runs a step for each entry of `changes`, and returns the answers and the streams that a debug server gets. An
+    entry lists requests that are made to the debug server before the step."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -250,7 +252,7 @@ def a_string_that_no_event_can_hold():
 
 
 def gated_ops():
-    """What the debug server enables and disables; a breakpoint continues when it replies."""
+    """The debug server enables and disables gated debug ops. A breakpoint continues when the server replies."""
     key = ("y", 0, "DebugIdentity")
     return _streamed_small(("y", 0, ["DebugIdentity(gated_grpc=True)"]), ("v", 0, ["DebugNanCount(gated_grpc=True)"]),
                            changes=((), [("request_watch", *key)], (), [("request_unwatch", *key)], ()))
@@ -262,7 +264,7 @@ def urls_of_other_kinds():
         with tf.Graph().as_default():
             try:
                 text = str(_of_y(("y", 0, IDENTITY, [url])))
-            except ValueError as e:  # TensorFlow's client takes the debug node in the message for a tensor
+            except ValueError as e:  # TensorFlow's client treats the name of the debug node in the message as a tensor
                 text = str(e.__context__)
             out.append(re.findall("Invalid debug target URL: .*", text))
     return out

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws everything that each of a program's pipelines gives, on one-shot and initializable iterators."""
+"""Reads all elements of each pipeline of a program, on one-shot and initializable iterators."""
 import sys
 
 import numpy as np
@@ -21,7 +21,8 @@ def _plain(v):
 
 
 def drain(sess, element, most=200):
-    """Its elements in order, and how they end; some fail for ever."""
+    """Reads the elements in order, with the error at the end. Stops after three failed elements, because some
+    pipelines fail forever."""
     seen, failed = [], 0
     while len(seen) < most and failed < 3:
         try:
@@ -41,7 +42,7 @@ def _last_line(e):
 
 
 def _optionals(sess, iterator):
-    """The first elements as optionals; the end is one that has nothing."""
+    """Reads the first elements as optionals; at the end of the data the optional has no value."""
     sess.run(iterator.initializer)
     optional = tf.data.experimental.get_next_as_optional(iterator)
     has, value, seen = optional.has_value(), optional.get_value(), []
@@ -66,10 +67,10 @@ def _both_iterators(sess, dataset, as_optionals):
         out.append(drain(sess, b))
     sess.run(again.initializer)
     try:
-        sess.run(b)  # and left in the middle
+        sess.run(b)  # then the iterator is abandoned in the middle
     except tf.errors.OpError:
         pass
-    sess.run(again.initializer)  # or it would keep threads, of which a stock server has as many as processors
+    sess.run(again.initializer)  # otherwise it would keep threads, of which a stock server has as many as processors
     return out + [_optionals(sess, again)] if as_optionals else out
 
 
@@ -78,14 +79,14 @@ def _drain(sess, pipelines, out):
         if not sys.argv[1:] or name in sys.argv[1:]:
             try:
                 out[name] = _both_iterators(sess, dataset, len(out) % 8 == 0)
-            except tf.errors.OpError as e:  # the other servers' answer tells whether it is meant
+            except tf.errors.OpError as e:  # a failure is expected if the other kind of server fails, too
                 out[name] = [type(e).__name__]
                 print(name, e, file=sys.stderr)
 
 
 def drain_all(*parts):
-    """Each yields (name, dataset), in a graph of its own, since a server reads all of a graph that grows; the command
-    line may name some."""
+    """Drains the (name, dataset) pairs of each part; the command line may select names. Each part has its own graph,
+    since a server processes the whole graph again when it grows."""
     out = {}
     for part in parts:
         with tf.Graph().as_default(), tf.device("/job:worker/task:0"):

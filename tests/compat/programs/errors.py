@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input of every kind: class and text of what the client gets to see."""
+"""Invalid input of every kind; compares the class and the text of the error that the client gets."""
 import grpc
 import numpy as np
 from tensorflow.python.framework import errors
@@ -21,7 +21,7 @@ def case(name, call):
 
 
 def run(sess, fetch, feeds=()):
-    """Session.run without Python's own rewriting of the message."""
+    """Session.run without the changes that Python makes to the error message."""
     sess._extend_graph()
     tensors, targets = ([], [fetch._c_op]) if isinstance(fetch, tf.Operation) else ([fetch._as_tf_output()], [])
     return sess._call_tf_sessionrun(None, {t._as_tf_output(): np.asarray(v, t.dtype.as_numpy_dtype) for t, v in feeds},
@@ -65,7 +65,7 @@ def shuffled(least=1, seed=3):
 
 
 def fed(op, dtype=tf.int32):
-    """The op on a placeholder, whose shape and value only the server sees."""
+    """Applies the op to a placeholder, whose shape and value only the server knows."""
     p = tf.placeholder(dtype)
     return op(p), p
 
@@ -110,7 +110,7 @@ lines = tf.data.make_initializable_iterator(tf.data.TextLineDataset(["/nonexiste
 line = lines.get_next()
 with tf.Session(TARGET) as sess:
     there = raw.VarHandleOp(dtype=tf.float32, shape=[], shared_name="there")
-    run(sess, raw.AssignVariableOp(resource=there, value=1.0))  # the container exists
+    run(sess, raw.AssignVariableOp(resource=there, value=1.0))  # creates the container
     for name, op in missing_ops.items():
         case("missing variable: " + name, lambda: run(sess, op()))
     update = raw.ResourceApplyGradientDescent(var=missing(), alpha=0.1, delta=[1.0, 2.0])
@@ -137,7 +137,7 @@ for device in ("/job:ps/task:7", "/job:nobody/task:0", "/device:GPU:0"):
             case("no device " + device, lambda: run(sess, c))
 
 
-# Requests that TensorFlow's Python API rejects by itself.
+# Requests that TensorFlow's Python API rejects before it sends them.
 channel = grpc.insecure_channel(TARGET[len("grpc://"):])
 call = lambda method, request: channel.unary_unary("/tensorflow.MasterService/" + method)(request, timeout=200)
 create = lambda graph_def: call("CreateSession", field(1, graph_def.SerializeToString()))
@@ -158,7 +158,7 @@ case("extend with a known node", lambda: call("ExtendSession", field(1, handle) 
 
 
 def library(*functions, gradient=None):
-    """A graph with only these functions of x, as (name, op)."""
+    """Returns a GraphDef with only these functions of x; each is a pair (name, op)."""
     out = tf.GraphDef()
     out.versions.CopyFrom(good.versions)
     for name, op in functions:
@@ -187,7 +187,8 @@ case("extend with another gradient of a function", lambda: extended(library(("g"
 
 
 def broken(change, run=False):
-    """A session with that graph, and a run of its node: a server may look at a node only when it is needed."""
+    """Creates a session with a broken graph, and optionally runs its node, because a server may check a node only
+    when a step needs it."""
     graph_def = tf.GraphDef()
     graph_def.CopyFrom(good)
     change(graph_def.node[0])

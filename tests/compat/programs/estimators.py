@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimators that find their cluster in TF_CONFIG: a chief, two parameter servers, a worker."""
+"""Estimators that read their cluster from TF_CONFIG: a chief, two parameter servers and a worker."""
 import json
 import os
 import tempfile
@@ -20,7 +20,7 @@ def _inputs(n=64):
 
 
 def _input_fn():
-    """Batches by position: which one comes next depends on the global step alone, so no dataset and no queue."""
+    """The global step alone selects the batch, so the input needs no dataset and no queue."""
     features, labels = _inputs()
     step = tf.train.get_or_create_global_step()
     first = tf.cast(tf.mod(step, 8), tf.int32) * 8
@@ -41,14 +41,14 @@ def _columns():
 
 
 def _config():
-    """Of the chief."""
+    """Returns the RunConfig of the chief."""
     os.environ["TF_CONFIG"] = json.dumps({"cluster": CLUSTER, "task": {"type": "chief", "index": 0}})
     return tf.estimator.RunConfig(model_dir=tempfile.mkdtemp(prefix="estimator-"), tf_random_seed=5, save_summary_steps=None,
                                   save_checkpoints_secs=None, save_checkpoints_steps=STEPS // 2, log_step_count_steps=None)
 
 
 def _run(make):
-    """Trained as the chief, then asked for its variables."""
+    """Trains as the chief, and returns the variables."""
     config = _config()
     estimator = make(config)
     estimator.train(_input_fn, max_steps=STEPS)
@@ -82,7 +82,7 @@ def wide_and_deep_classifier():
 
 
 def an_estimator_with_partitioned_parameters():
-    """A model_fn of one's own, with a table in two parts."""
+    """A custom model_fn with a table in two partitions."""
     def model(features, labels, mode):
         table = tf.get_variable("table", [30, 3], initializer=tf.glorot_uniform_initializer(seed=1),
                                 partitioner=tf.fixed_size_partitioner(2))
@@ -94,7 +94,7 @@ def an_estimator_with_partitioned_parameters():
 
 
 def prediction_begins_at_the_first_row_after_evaluation():
-    """Each call has a session of its own, whose input begins anew."""
+    """Each call has its own session, whose input starts at the first row."""
     def rows():
         data = tf.data.Dataset.from_tensor_slices(({"x": np.arange(100, dtype=np.float32)}, np.ones(100, np.float32)))
         return tf.data.make_one_shot_iterator(data.batch(5)).get_next()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program whose fork outlives it, as processes of a multiprocessing pool do when the program is killed."""
+"""Exits while a forked child lives on, as the children of a multiprocessing pool do when the program is killed."""
 import os
 import socket
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs that bring functions: branches and loops as functions, calls, gradients, on two tasks."""
+"""Graphs with function libraries on two tasks: functional branches and loops, calls, gradients."""
 import numpy as np
 
 from common import TARGET, answer, tf
@@ -78,14 +78,14 @@ def calls():
 
 
 def merged():
-    """A Merge that waits for nodes of both branches, of which one is not taken."""
+    """A Merge with control inputs from both branches, of which only one is taken."""
     branch = tf.raw_ops.Switch(data=x, pred=x > 0)
     with tf.control_dependencies([tf.identity(branch.output_true), tf.identity(branch.output_false)]):
         return list(tf.raw_ops.Merge(inputs=[branch.output_false, branch.output_true]))
 
 
-def homeless():
-    """A variable of which only a branch and a loop say where it is: its initialiser and its reader are other steps."""
+def placed_by_users():
+    """Variables without a device, whose users in a branch and a loop have one. Other steps initialize and read them."""
     with tf.variable_scope("homeless"):
         v, w = [tf.get_variable(n, initializer=2.0, use_resource=True) for n in "vw"]
 
@@ -104,7 +104,7 @@ def homeless():
 
 
 def counted():
-    """For, whose body sees its index, and a call that names the place it is made on."""
+    """A For loop whose body uses the index, and a remote_call with an explicit target."""
     from tensorflow.python.ops import gen_functional_ops as ops
 
     @function.Defun(tf.int32, tf.float32, tf.float32, func_name="turn")
@@ -128,7 +128,7 @@ def counted():
 
 
 def unused():
-    """Branches that do not use an input, whose node then runs only if it is a target of the step."""
+    """Branches with an unused input. The node of the input runs only if it is a target of the step."""
     with tf.variable_scope("unused"):
         v, w = [tf.get_variable(n, initializer=0.0, use_resource=True) for n in "vw"]
     outside = tf.gather([1.0, 2.0], i)
@@ -162,7 +162,7 @@ with tf.Session(TARGET) as sess:
     for feed in ((3.0, 1), (-2.0, 0), (20.0, 2), (1.0, 9)):
         out[f"branches {feed}"] = plain(sess.run(ops, {x: feed[0], i: feed[1]}))
     out["v"] = plain([sess.run(v)])
-    w, ops = loops()  # the session is extended, library and all
+    w, ops = loops()  # extends the session with nodes and functions
     sess.run(w.initializer)
     out["loops"] = plain(sess.run(ops, {x: 1.5}))
     ops = calls()
@@ -180,7 +180,7 @@ with tf.Session(TARGET) as sess:
         except tf.errors.OpError as e:
             out[f"for {of}"] = type(e).__name__
     out["remote"] = plain(sess.run(near, {x: 2.0, i: 3}))
-    vars_, bump, read = homeless()
+    vars_, bump, read = placed_by_users()
     sess.run([v.initializer for v in vars_])
     sess.run(bump, {x: 1.5})
     out["homeless"] = plain(sess.run(read))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A counter on the ps. The chief counts, tells how far it came, and stays; another worker says where it begins.
+"""Increments a counter on the ps. The chief counts, reports the step, and stays; another worker reports its start step.
 
-goes_on.py FOLDER STEPS: checkpoints go to FOLDER, and the chief waits there for a file `over`.
+goes_on.py FOLDER STEPS: writes checkpoints to FOLDER, where the chief waits for the file `over`.
 """
 import pathlib
 import sys

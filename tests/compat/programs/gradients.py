@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of functions that have no gradient function: the server derives them (SymbolicGradient)."""
+"""Gradients of functions without a gradient function; the server derives them (SymbolicGradient)."""
 from common import TARGET, answer_each, forget, plain, tf
 
 from tensorflow.python.framework import function
@@ -118,7 +118,7 @@ def variables():
 
 
 def other_types():
-    """Functions of half and bfloat16 numbers that call functions, and a cast of complex numbers."""
+    """Nested functions on half and bfloat16, and a cast of complex numbers."""
     def twice(t):
         inner = function.Defun(t, func_name=f"inner_{t.name}", noinline=True)(lambda a: a * a)
         return function.Defun(t, func_name=f"outer_{t.name}")(lambda a: inner(a) * 3)

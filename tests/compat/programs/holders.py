@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds tensors between ops: tensor arrays and stacks of loops, tables, sparse accumulators."""
+"""Resources that store tensors between ops: tensor arrays and stacks of loops, queues, tables, sparse accumulators."""
 import tempfile
 
 import numpy as np
@@ -8,7 +8,7 @@ from common import TARGET, answer, tf
 
 
 def loops():
-    """A small RNN and its gradient: arrays are written, read back, and their gradients add up."""
+    """A small RNN and its gradient: writes and reads tensor arrays, and accumulates their gradients."""
     x = tf.constant(np.linspace(-1, 1, 12).reshape(4, 3), tf.float32)
     w = tf.Variable(np.eye(3), dtype=tf.float32)
     rows = tf.TensorArray(tf.float32, 4).unstack(x)
@@ -19,14 +19,14 @@ def loops():
         return i + 1, h, out.write(i, h)
     n, h, out = tf.while_loop(lambda i, h, out: i < 4, body, [0, tf.zeros([1, 3]), seen])
     row = tf.placeholder_with_default(x[:1], [None, 3])
-    short = tf.TensorArray(tf.float32, 4).write(0, row * 2).write(2, row).stack()  # unwritten reads as zeros
+    short = tf.TensorArray(tf.float32, 4).write(0, row * 2).write(2, row).stack()  # elements without a write read as zeros
     return [short, tf.gradients(short, row)[0],
             n, h, out.stack(), out.concat(), out.size(), tf.gradients(tf.reduce_sum(out.stack()), w)[0],
             tf.gradients(h, [w, x])]
 
 
 def gradient_arrays():
-    """Arrays of sums, also of elements with more dimensions than the array's own: as for several gradients at once."""
+    """Accumulating gradient arrays, also with an element shape that has extra leading dimensions (shape_to_prepend)."""
     out = []
     for shape, known in (([3], True), ([], True), ([2, 2], True), ([3], False)):
         handle, flow = tf.raw_ops.TensorArrayV3(size=3, dtype=tf.float32, element_shape=[2] if known else None, clear_after_read=False)
@@ -91,7 +91,7 @@ def accumulator():
 
 
 def priorities():
-    """The smallest first, whatever order they come in."""
+    """A PriorityQueue returns the smallest key first, whatever the order of insertion."""
     queue = tf.PriorityQueue(20, [tf.string, tf.float32], [[], [2]], shared_name="priorities")
     numbers = tf.constant([7, -3, 12, 0, 5, 9223372036854775807, -9223372036854775808, 4, 3, 11], tf.int64)
     many = queue.enqueue_many([numbers, tf.as_string(numbers), tf.reshape(tf.range(20.0), [10, 2])])
@@ -111,7 +111,7 @@ def priorities():
 
 
 def stacks():
-    """The older stacks, whose handles are references."""
+    """The first stack ops, whose handles are references."""
     from tensorflow.python.ops import gen_data_flow_ops as ops
     stack = ops._stack(tf.float32)
     with tf.control_dependencies([ops.stack_push(stack, [1.0, 2.0])]):
@@ -126,7 +126,7 @@ def stacks():
 
 
 def barriers():
-    """Put together by key: two components, one key that never gets its second."""
+    """A barrier with two components; one key never gets its second component."""
     from tensorflow.python.ops import data_flow_ops
     b = data_flow_ops.Barrier([tf.float32, tf.string], shapes=[[2], []], shared_name="barrier")
     one = b.insert_many(0, ["a", "b", "c"], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -188,7 +188,7 @@ def dense_tables():
         names, values = t.export()
         copy = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, [-1.0, -2.0], tf.constant(0, tf.int64), tf.constant(-1, tf.int64), initial_num_buckets=4)
         moved = gen_lookup_ops.lookup_table_import_v2(copy.resource_handle, names, values)
-        kept = tf.squeeze(tf.where(names[:, 0] > 0), 1)  # stock exports its free places, too
+        kept = tf.squeeze(tf.where(names[:, 0] > 0), 1)  # stock also exports empty buckets
         order = tf.gather(kept, tf.argsort(tf.gather(names[:, 0], kept)))
         left = [tf.gather(names, order), tf.gather(values, order), t.size()]
     with tf.control_dependencies([moved]):
@@ -197,7 +197,7 @@ def dense_tables():
 
 
 def refusals():
-    """What each of these says no to."""
+    """Invalid calls on each kind of resource."""
     from tensorflow.python.ops import data_flow_ops
     t = tf.lookup.experimental.DenseHashTable(tf.string, tf.int64, 0, "", "-")
     b = data_flow_ops.Barrier([tf.float32], shapes=[[]], shared_name="refusing")

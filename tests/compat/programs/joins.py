@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A ps as old trainers have it: what stands behind join() is the worker's part.  Its server ends a moment later."""
+"""A ps in the style of old trainers: the code after join() is for workers. The server ends while join() waits."""
 import threading
 
 import muster

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Today's tf.keras layers in scripts that only turn eager execution off: everything else of TensorFlow 2 stays on."""
+"""Layers of current tf.keras in scripts that only disable eager execution; all other TensorFlow 2 behaviour stays on."""
 import os
 import tempfile
 
@@ -9,13 +9,14 @@ from common import CLUSTER, TARGET, answer_each, forget
 import tensorflow as tf
 
 v1 = tf.compat.v1
-v1.enable_v2_behavior()  # common turns it off
+v1.enable_v2_behavior()  # the module "common" disables it
 v1.disable_eager_execution()
 keras, layers = tf.keras, tf.keras.layers
 
 
 def _numbers(model, x, y):
-    """What fit, evaluate and predict say, what is saved, and that a model that was changed takes it back."""
+    """Returns the results of fit, evaluate and predict and the names in the saved file. Checks that load_weights
+    restores a changed model."""
     said = model.fit(x, y, batch_size=16, epochs=2, shuffle=False, verbose=0, validation_split=0.25).history
     before = model.predict(x[:4], verbose=0)
     with tempfile.TemporaryDirectory() as folder:
@@ -32,8 +33,8 @@ def _numbers(model, x, y):
 
 
 def _trained(inputs, hidden, optimizer="adam"):
-    """A classifier of three classes with these layers, the variables on the ps."""
-    keras.utils.set_random_seed(7)  # the initializers draw their seeds from Python's
+    """Trains a classifier of three classes with these layers; the variables are on the ps."""
+    keras.utils.set_random_seed(7)  # the initializers draw their seeds from Python's generator
     shape, whole = inputs
     random = np.random.RandomState(1)
     x = random.randint(0, 9, (48, *shape)) if whole else random.rand(48, *shape).astype("f")
@@ -77,19 +78,19 @@ def initializers_and_constraints():
 
 
 def attention():
-    """By equations (Einsum), as every transformer in Keras has it."""
+    """Attention as Keras computes it, with equations (Einsum)."""
     def attend(h):
         return layers.MultiHeadAttention(2, 3, dropout=0.1)(h, h)
     return _trained(SEQUENCE, lambda: [layers.EinsumDense("abc,cd->abd", (None, 4), bias_axes="d"), attend, layers.LayerNormalization(), layers.Flatten()])
 
 
 def nadam():
-    """Its momentum cache is a variable that no step but the training one says a place for."""
+    """Nadam has a variable, the momentum cache, for which only the training step specifies a device."""
     return _trained(ROW, lambda: [layers.Dense(8, "tanh")], lambda: keras.optimizers.legacy.Nadam(0.01))
 
 
 def the_sequential_way():
-    """As most scripts have it."""
+    """A Sequential model, as in most scripts."""
     keras.utils.set_random_seed(11)
     x = np.random.RandomState(2).rand(48, 8).astype("f")
     with v1.Session(TARGET) as sess:
@@ -100,7 +101,7 @@ def the_sequential_way():
 
 
 def _from_datasets(shuffled):
-    """fit and evaluate draw tensors from a dataset with weights; fit asks the task whether it is shuffled."""
+    """fit and evaluate read a dataset with sample weights; fit queries the task whether the dataset is shuffled."""
     keras.utils.set_random_seed(11)
     x = np.random.RandomState(2).rand(48, 8).astype("f")
     rows = v1.data.Dataset.from_tensor_slices((x, (x.sum(1) > 4).astype("f").reshape(-1, 1), x[:, 0])).map(lambda a, b, c: (a * 2, b, c))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the old programs' models are made of."""
+"""Layers, variables and training loops for the programs old_models.py, old_pictures.py, old_input.py and
+old_answers.py."""
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -11,7 +12,7 @@ def on_ps():
 
 
 def balanced():
-    """Variables by their bytes, the largest where least is."""
+    """Places each variable on the ps with the fewest bytes so far."""
     size = lambda op: 0 if None in (op.outputs[0].shape.as_list() or []) else 4 * int(np.prod(op.outputs[0].shape.as_list()))
     load = [0] * len(CLUSTER["ps"])
 
@@ -28,7 +29,8 @@ def start_all():
 
 
 def steps(fetches, n=4, train=(), feed=lambda step: None):
-    """What each turn shows, followed by its training: what is shown reads nothing that changes meanwhile."""
+    """Fetches in n steps, with a training step after each fetch. They are separate steps, so the fetched values do
+    not change during a step."""
     start = start_all()
     with tf.Session(TARGET) as s:
         s.run(start)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trainer that leaves its session open in another module's name, as Keras does: it is freed at the very end."""
+"""A trainer whose open session is an attribute of another module, as in Keras. Python frees it at the very end."""
 import sys
 import types
 

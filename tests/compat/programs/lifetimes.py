@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the state of each kind of op lasts: every kind below goes through every script, in every variant.
+"""Lifetime of the state of each kind of op. Every kind below runs every script, in every variant.
 
-A script is a list of steps; a session opens when it is first named.  A, B: two sessions with one graph at worker 0.
+A script is a list of steps; its first use opens a session.  A, B: two sessions with one graph at worker 0.
 G: one with another graph that has the same names.  W: one with the first graph at worker 1.
-  A+ changes every kind's state    A? reads it    A- closes the session    A* extends the graph and runs what is new
+  A+ changes every kind's state    A? reads it    A- closes the session    A* extends the graph and runs the new nodes
   A! resets the default container from A's server    A!c resets the variant's container, c
 Only containers of closed sessions are reset: a stock server aborts when it deletes a kernel whose accumulator is gone.
 """
@@ -203,7 +203,7 @@ KINDS = {
 
 
 def build(scope, shared=False, container=False, isolated=False):
-    """A graph with one op of each kind, whose state is apart from that of other scopes; (change, read) of each."""
+    """Builds a graph with one op of each kind, and returns (change, read) of each. Scopes do not share state."""
     graph = tf.Graph()
     with graph.as_default(), tf.device("/job:ps/task:0"), graph.container(scope + ".c" if container else ""):
         return graph, {k: KINDS[k](f"{scope}_k{i}", f"{scope}.k{i}" if shared else "") for i, k in enumerate(KINDS)}
@@ -219,7 +219,7 @@ def attempt(run):
 
 
 def play(script, scope, **variant):
-    """What each read gave, by kind."""
+    """Runs the script, and returns the results of its reads by kind."""
     out = {k: [] for k in KINDS}
     graph, ops = build(scope, **variant)
     graphs = {"G": build(scope, **variant)}
@@ -237,7 +237,7 @@ def play(script, scope, **variant):
         session = sessions[who]
         if verb == "-":
             session.close()
-            time.sleep(0.3)  # stock deletes a session's kernels a moment later, and aborts if a reset comes first
+            time.sleep(0.3)  # stock deletes a session's kernels a moment later, and aborts if a reset precedes the deletion
         elif verb == "*":
             with g.as_default():
                 session.run(ONE(1) + 1)

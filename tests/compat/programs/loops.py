@@ -12,7 +12,7 @@ def _run(fetches, **more):
 
 
 def _count(limit, body, start=1.0, **more):
-    """A loop of `limit` turns over the result of body(i, x)."""
+    """A loop of `limit` iterations that applies body(i, x) repeatedly."""
     return tf.while_loop(lambda i, x: i < limit, lambda i, x: (i + 1, body(i, x)), [0, start], **more)
 
 
@@ -44,7 +44,7 @@ def a_variable_of_the_ps_in_the_body():
 
 
 def _with_functions(make):
-    """Loops and branches of functions, as programs of TensorFlow 2's time ship them."""
+    """Builds functional loops and branches, as TensorFlow 2 programs do."""
     tf.enable_control_flow_v2()
     try:
         return make()
@@ -77,7 +77,7 @@ def a_variable_that_each_turn_updates():
 
 
 def a_function_in_a_branch_of_each_turn():
-    """Its nodes without inputs run in the turns that take the branch."""
+    """The function's nodes without inputs run only in the iterations that take the branch."""
     counter = lambda: tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[], shared_name="calls")
 
     @tf.function(autograph=False)

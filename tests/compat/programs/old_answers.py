@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs that servers of TensorFlow 1.15 answer in another way than later ones."""
+"""Inputs for which servers of TensorFlow 1.15 return other results than later versions."""
 import numpy as np
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import gen_array_ops, gen_linalg_ops
@@ -9,7 +9,7 @@ from layers import on_ps
 
 
 def _each(make, values):
-    """What the op gives for each value, or its error."""
+    """Applies the op to each value, and returns the results or errors."""
     x = tf.placeholder(values[0].dtype)
     with on_ps():
         y = make(x)

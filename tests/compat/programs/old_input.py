@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input as old scripts read it: queues and readers, then tf.data with every kind of iterator; what they decode on the way."""
+"""Input of old scripts: queues and readers, tf.data with every kind of iterator, and the formats that they decode."""
 import io
 import os
 import shutil
@@ -32,7 +32,7 @@ def _records(name, n=10, kind=""):
 
 
 def _all(fetches, start=(), limit=100):
-    """Until the end, with the queues' threads."""
+    """Runs the fetches until the input ends, with the threads of the queue runners."""
     out = []
     with tf.Session(TARGET) as s:
         s.run([tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()])
@@ -54,7 +54,7 @@ FEATURES = {"id": tf.FixedLenFeature([], tf.int64), "x": tf.FixedLenFeature([3],
 
 
 def packed_records_through_queues():
-    """TFRecordReader with options, several at a time, parsed together"""
+    """TFRecordReader with options; reads several records at a time and parses them together."""
     out = {}
     for kind in ("GZIP", "ZLIB"):
         with tf.Graph().as_default():
@@ -70,7 +70,7 @@ def packed_records_through_queues():
 
 
 def pictures_from_whole_files():
-    """WholeFileReader, names as labels, decoded by their kind, several threads joined"""
+    """WholeFileReader: labels from file names, decoded PNG files, shuffle_batch_join."""
     with tf.Graph().as_default(), tf.Session() as s:
         for k in range(4):
             pixels = np.random.RandomState(k).randint(0, 255, (6, 8, 3)).astype(np.uint8)
@@ -101,7 +101,7 @@ def pictures_of_other_kinds():
 
 
 def sounds():
-    """as the speech commands' tutorial: a wave decoded, its spectrogram, its cepstrum; and encoded again"""
+    """The speech commands tutorial: decodes a WAV file, computes its spectrogram and MFCCs, and encodes it again."""
     where = io.BytesIO()
     with wave.open(where, "wb") as w:
         w.setnchannels(1)
@@ -120,7 +120,8 @@ def sounds():
 
 
 def iterators_of_every_kind():
-    """initialised with a feed, from a structure, by a handle, reset between epochs"""
+    """Iterators that are initialized with a feed, made from a structure, selected by a handle, and reset between
+    epochs."""
     n = tf.placeholder(tf.int64, [])
     train = tf.data.Dataset.range(n).map(lambda x: x * 10).shuffle(3, seed=5).batch(2)
     test = tf.data.Dataset.from_tensor_slices(np.arange(5, dtype=np.int64)).batch(2)
@@ -149,7 +150,7 @@ def iterators_of_every_kind():
 
 
 def iterators_on_another_task():
-    """the pipeline on the ps, the step on the worker; a handle given across"""
+    """The pipeline is on the ps and the step on the worker. An iterator handle of another task is rejected."""
     with tf.device(PS):
         it = tf.data.make_initializable_iterator(tf.data.Dataset.range(6).batch(2).prefetch(1))
         nxt = it.get_next()
@@ -165,7 +166,7 @@ def iterators_on_another_task():
 
 
 def sequences_in_buckets():
-    """SequenceExamples, a queue of padded batches, buckets by hand with queues, barriers of input state"""
+    """SequenceExamples, and padded batches of variable length."""
     path = folder + "/sequences"
     with tf.python_io.TFRecordWriter(path) as out:
         for k in range(8):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models as they were written for TensorFlow 1 between 2016 and 2020, each of another kind, small; they train a few steps."""
+"""Models as they were written for TensorFlow 1 between 2016 and 2020, each of another kind, small. Each trains a few
+steps."""
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -22,7 +23,7 @@ def a_variational_autoencoder():
 
 
 def a_crf_by_scan():
-    """the forward algorithm by tf.scan, and Viterbi's with its way back"""
+    """The forward algorithm with tf.scan, and Viterbi decoding with backpointers."""
     with on_ps():
         scores, tags, n = some([2, 5, 3], 1), tf.constant([[0, 1, 2, 1, 0], [2, 2, 0, 0, 0]]), tf.constant([5, 3])
         w = var("transitions", [3, 3], 2)
@@ -48,7 +49,7 @@ def a_crf_by_scan():
 
 
 def matrix_factorization():
-    """ratings as a sparse tensor, factors in parts, alternating least squares and gradients"""
+    """Ratings as a SparseTensor, partitioned factors, alternating least squares and gradient descent."""
     with on_ps():
         at = tf.constant([[0, 1], [1, 3], [2, 0], [4, 2], [5, 5], [5, 1]], tf.int64)
         ratings = tf.SparseTensor(at, tf.constant([5.0, 3, 4, 1, 2, 5]), [6, 7])
@@ -67,7 +68,8 @@ def matrix_factorization():
 
 
 def a_language_model_with_truncated_backpropagation():
-    """static_rnn over unrolled turns, the state fed back, softmax shared, rate assigned between epochs"""
+    """static_rnn over unrolled steps; feeds the state back, shares the softmax weights, assigns the rate between
+    epochs."""
     with on_ps():
         words, n, turns, width = 12, 3, 4, 5
         data = np.random.RandomState(2).randint(0, words, (n, 3 * turns + 1))
@@ -103,7 +105,7 @@ def a_language_model_with_truncated_backpropagation():
 
 
 def deep_q_learning():
-    """a target network copied now and then, a replay of rows, Huber's loss, gradients clipped each"""
+    """A target network that is copied periodically, a replay buffer, the Huber loss, and clipping of each gradient."""
     def net(x, scope, trainable=True):
         with tf.variable_scope(scope):
             return dense(dense(x, 6, 1, tf.nn.relu, trainable=trainable), 3, 2, trainable=trainable)
@@ -139,7 +141,8 @@ def deep_q_learning():
 
 
 def an_actor_and_a_critic():
-    """as A3C: a model on the ps and one of the worker's own, pushed and pulled; entropy; actions drawn"""
+    """A3C: a model on the ps and a local copy that the worker pushes to and pulls from; an entropy term; sampled
+    actions."""
     def model(x):
         h = dense(x, 6, 1, tf.nn.elu)
         return dense(h, 3, 2), tf.squeeze(dense(h, 1, 3), 1)
@@ -171,7 +174,7 @@ def an_actor_and_a_critic():
 
 
 def a_text_network():
-    """words looked up in a table of the vocabulary, convolved with several widths, pooled over time"""
+    """A vocabulary table, embeddings, convolutions of several widths, and max pooling over time."""
     with on_ps():
         table = tf.lookup.StaticVocabularyTable(tf.lookup.KeyValueTensorInitializer(["the", "cat", "sat", "on", "mat"], tf.range(5, dtype=tf.int64)), 3)
         lines = tf.constant(["the cat sat", "on the mat yes", "", "dog sat on the cat"])
@@ -193,7 +196,8 @@ def a_text_network():
 
 
 def a_transformer():
-    """heads split and joined, positions of sines, masks, layer norm by hand, the rate of the paper, label smoothing"""
+    """Multi-head attention, sinusoidal positions, masks, manual layer norm, the learning rate of the paper, label
+    smoothing."""
     n, t, d, heads, words = 2, 5, 8, 2, 9
     def norm(x, scope):
         with tf.variable_scope(scope):
@@ -239,7 +243,7 @@ def a_mixture_of_densities():
 
 
 def k_means_and_a_mixture_of_gaussians():
-    """unsorted segments, and expectation maximisation with determinants and inverses"""
+    """K-means with unsorted segment sums, and expectation maximisation with determinants and inverses."""
     with on_ps():
         x = tf.concat([some([7, 2], 1), some([6, 2], 2) + 3.0], 0)
         centres = tf.Variable([[0.0, 0.5], [1.0, 1.0]])
@@ -265,7 +269,7 @@ def k_means_and_a_mixture_of_gaussians():
 
 
 def factorization_machines():
-    """wide parts by FTRL, deep ones by Adagrad, both over features parsed from records, AUC streaming"""
+    """Wide and deep: FTRL for the wide part, Adagrad for the deep one, features parsed from records, streaming AUC."""
     def record(k):
         here = np.random.RandomState(k)
         feature = {"ids": tf.train.Feature(int64_list=tf.train.Int64List(value=here.randint(0, 30, here.randint(1, 6)))),
@@ -293,7 +297,7 @@ def factorization_machines():
 
 
 def pairs_and_triplets():
-    """contrastive, triplet with the hardest, centre loss with rows scattered, focal loss, the hardest examples"""
+    """Contrastive, hardest-triplet, centre (with scatter updates) and focal losses, and hard example mining."""
     with on_ps():
         x, labels = some([8, 5], 1), tf.constant([0, 0, 1, 1, 2, 2, 0, 1])
         e = tf.nn.l2_normalize(dense(x, 3, 1), 1)
@@ -319,7 +323,7 @@ def pairs_and_triplets():
 
 
 def speech_recognition():
-    """frames, windows and spectra, mel scales, a bidirectional net, CTC, its decoder and the distance to the truth"""
+    """Frames, windowed spectra, mel scales, a bidirectional RNN, CTC loss, its decoder and the edit distance."""
     with on_ps():
         sound = some([2, 400], 1)
         frames = tf.signal.frame(sound, 64, 32)
@@ -339,7 +343,7 @@ def speech_recognition():
 
 
 def principal_components():
-    """a decomposition differentiated, whitening, a network over its coordinates, distances by triangles"""
+    """The gradient of a decomposition, whitening, a network on the principal components, and triangular solves."""
     with on_ps():
         x = some([9, 4], 1)
         scale = tf.get_variable("scale", [4], initializer=tf.constant_initializer([1.0, 2.0, 0.5, 1.5]))
@@ -356,7 +360,7 @@ def principal_components():
 
 
 def memory_and_pointers():
-    """a memory read by attention over hops, a decoder that points back, gather_nd's gradients"""
+    """A memory network with several attention hops, a pointer decoder, and the gradient of gather_nd."""
     with on_ps():
         words = tf.constant(np.random.RandomState(1).randint(0, 9, (2, 4, 3)))
         asked = tf.constant([[1, 2, 3], [4, 0, 0]])
@@ -378,7 +382,7 @@ def memory_and_pointers():
 
 
 def evolution_and_swarms():
-    """no gradients: populations sorted, noise added, ranks shaped, all by assigns"""
+    """Training without gradients: sorts populations, adds noise, shapes ranks; all updates are assigns."""
     with on_ps():
         people = tf.get_variable("people", [8, 3], initializer=tf.random_normal_initializer(seed=1))
         fit = -tf.reduce_sum((people - [1.0, -1.0, 0.5]) ** 2, 1)

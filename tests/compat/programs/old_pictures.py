@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of pictures and the like as they were written for TensorFlow 1, each of another kind, small; they train a few steps."""
+"""Image models as they were written for TensorFlow 1, each of another kind, small. Each trains a few steps."""
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -17,7 +17,8 @@ def _block(x, n, stride, seed, training):
 
 
 def a_residual_network():
-    """preactivation blocks, weight decay, a warmed-up rate, label smoothing, update ops, evaluation on the moving averages"""
+    """Preactivation blocks, weight decay, learning rate warm-up, label smoothing, update ops, evaluation on moving
+    averages."""
     with balanced():
         step = tf.train.get_or_create_global_step()
         training = tf.placeholder(tf.bool, [])
@@ -40,7 +41,8 @@ def a_residual_network():
 
 
 def an_inception_module():
-    """branches joined, channels' dropout, an auxiliary head, averages of all variables that the test reads through a saver's map"""
+    """Concatenated branches, channel dropout, an auxiliary head, and moving averages that a Saver with a name map
+    restores."""
     with on_ps():
         x = some([3, 8, 8, 4], 1)
         pool = tf.nn.avg_pool(x, [1, 3, 3, 1], [1, 1, 1, 1], "SAME")
@@ -59,7 +61,7 @@ def an_inception_module():
 
 
 def style_by_gram_matrices():
-    """a fixed net of constants; the picture is what is trained, by Adam and by hand"""
+    """A fixed network of constants. Adam and manual gradient steps optimize the image."""
     with on_ps():
         picture = tf.get_variable("picture", [1, 8, 8, 3], initializer=tf.random_uniform_initializer(seed=1))
         def features(x):
@@ -80,7 +82,7 @@ def style_by_gram_matrices():
 
 
 def a_u_net():
-    """convolutions that grow again, dilated ones, skips by crops, dice loss, IoU as a metric"""
+    """Transposed and dilated convolutions, skip connections with crops, dice loss, and IoU as a metric."""
     with on_ps():
         x = some([2, 12, 12, 2], 1)
         mask = tf.cast(some([2, 12, 12, 1], 2) > 0.2, tf.float32)
@@ -99,7 +101,7 @@ def a_u_net():
 
 
 def a_spatial_transformer():
-    """a grid turned by what a net says, its four neighbours gathered by number"""
+    """A sampling grid that a network rotates; gathers the four neighbours of each point by index."""
     with on_ps():
         x = some([2, 7, 7, 2], 1)
         theta = tf.reshape(tf.layers.dense(tf.layers.flatten(x), 6, kernel_initializer=tf.random_normal_initializer(stddev=0.05, seed=1), bias_initializer=tf.constant_initializer([1, 0, 0, 0, 1, 0])), [2, 2, 3])
@@ -114,12 +116,12 @@ def a_spatial_transformer():
             return tf.gather_nd(x, tf.stack([b, iy, ix], 2))
         out = sum(tf.expand_dims((1 - tf.abs(px - ix)) * (1 - tf.abs(py - iy)), 2) * look(ix, iy) for ix in (x0, x0 + 1) for iy in (y0, y0 + 1))
         loss = tf.reduce_mean((out - 0.5) ** 2)
-        # at 0.1 each step makes ten times of what was rounded
+        # at 0.1, each step multiplies rounding errors by ten
         return steps([loss, theta], train=tf.train.GradientDescentOptimizer(0.01).minimize(loss), n=3)
 
 
 def boxes_found():
-    """as YOLO and Faster R-CNN: anchors, overlaps, offsets, suppression a class at a time, pooled regions"""
+    """As in YOLO and Faster R-CNN: anchors, overlaps, offsets, non-maximum suppression per class, pooled regions."""
     with on_ps():
         x = some([1, 4, 4, 3], 1)
         out = tf.reshape(conv(x, 2 * 7, 3, 1), [16 * 2, 7])
@@ -148,7 +150,7 @@ def boxes_found():
 
 
 def capsules():
-    """routing by agreement with a loop, einsum, squashing, margins, a picture rebuilt behind a mask"""
+    """Routing by agreement in a loop, einsum, squashing, the margin loss, and a masked reconstruction."""
     with on_ps():
         x = some([2, 6, 4], 1)
         w = var("w", [6, 3, 5, 4], 2)
@@ -169,7 +171,7 @@ def capsules():
 
 
 def quantised_training():
-    """fake quantisation with learnt ranges, as contrib.quantize rewrote graphs; depthwise separable convolutions"""
+    """Fake quantisation with learnt ranges, as contrib.quantize rewrites graphs; depthwise separable convolutions."""
     with on_ps():
         x = some([2, 6, 6, 3], 1)
         low, high = tf.get_variable("low", [], initializer=tf.constant_initializer(-0.9)), tf.get_variable("high", [], initializer=tf.constant_initializer(0.8))
@@ -185,7 +187,7 @@ def quantised_training():
 
 
 def pixels_and_waves():
-    """masked convolutions, causal ones of one dimension with gates, and quantised sound"""
+    """PixelCNN and WaveNet: masked convolutions, gated causal 1-D convolutions, and mu-law sound."""
     with on_ps():
         mask = np.ones([3, 3, 2, 4], np.float32)
         mask[1, 2:], mask[2:] = 0, 0
@@ -205,7 +207,7 @@ def pixels_and_waves():
 
 
 def normalisations():
-    """of layers, groups, instances, weights and spectra, the power iteration's vector updated beside the step"""
+    """Layer, group, instance, weight and spectral normalisation; the power iteration updates its vector in the step."""
     with on_ps():
         x = some([3, 4, 4, 6], 1)
         def stats(y, axes):

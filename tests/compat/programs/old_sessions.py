@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What old scripts did with sessions, hooks, savers and graphs, each program of another kind."""
+"""Sessions, hooks, savers and graphs as old scripts use them, each program of another kind."""
 import os
 import shutil
 import tempfile
@@ -19,7 +19,7 @@ def _setter():
 
 
 def _line(rate=0.1):
-    """A least-squares line: x, loss, train, variables."""
+    """A least-squares line; returns x, loss, train, variables."""
     x = tf.placeholder_with_default(np.linspace(-1, 1, 8).astype(np.float32), [None], "x")
     w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
     b = tf.get_variable("b", [], initializer=tf.zeros_initializer())
@@ -29,7 +29,7 @@ def _line(rate=0.1):
 
 
 def critical_sections():
-    """a mutex around what several threads of a step do"""
+    """A CriticalSection serializes concurrent updates within a step."""
     with tf.device("/job:ps/task:0"):
         v = tf.get_variable("v", [], initializer=tf.zeros_initializer(), use_resource=True)
         section = tf.CriticalSection(shared_name="one")
@@ -76,7 +76,7 @@ def callables():
 
 
 def a_traced_step():
-    """RunMetadata for a timeline and the profiler: which devices, which nodes, which time and memory"""
+    """Devices, nodes, times and memory in the RunMetadata of a traced step, for a timeline and the profiler."""
     with _setter():
         x, loss, train, _ = _line()
     with tf.Session(TARGET) as s:
@@ -93,7 +93,8 @@ def a_traced_step():
 
 
 def graphs_that_travel():
-    """export_meta_graph, import with a prefix, frozen variables, a graph def imported with inputs mapped, a transform by hand"""
+    """export_meta_graph, import with a prefix, frozen variables, import_graph_def with an input map, and a manual
+    graph transform."""
     where = folder + "/meta"
     x, loss, train, (w, b, step) = _line()
     tf.add_to_collection("things", loss)
@@ -121,7 +122,7 @@ def graphs_that_travel():
 
 
 def saved_models():
-    """simple_save and a builder with assets and a table, loaded into a session of the cluster"""
+    """simple_save and a SavedModelBuilder with assets and a table; a session of the cluster loads them."""
     where = folder + "/model"
     words = folder + "/words.txt"
     with open(words, "w") as f:
@@ -149,7 +150,8 @@ def saved_models():
 
 
 def savers():
-    """old files of one version, renamed, partly restored, kept ones, states, changed shapes"""
+    """Saves and restores V1 and V2 checkpoints: renamed variables, a subset, max_to_keep, checkpoint state files,
+    changed shapes."""
     where = folder + "/saves"
     os.makedirs(where)
     out = []
@@ -178,7 +180,7 @@ def savers():
             s.run([n.assign(0), v.assign(v * 3)])
             old.restore(s, where + "/old-1")
             out.append(plain(s.run([n, v])))
-        for sharded in (False, True):  # a prefix that names a folder, as "model.weights/"
+        for sharded in (False, True):  # a prefix that ends in a folder, as "model.weights/"
             inside = f"{where}/inside-{sharded}/"
             os.makedirs(inside)
             tf.train.Saver(sharded=sharded).save(s, inside)
@@ -197,7 +199,8 @@ def savers():
 
 
 def pretrained_models_of_the_v1_format():
-    """as the models of slim were given away: one file, or several, without an index; restored in part, renamed, into other parts"""
+    """Restores V1 checkpoints as slim published them, in one file or several and without an index: a subset, renamed
+    variables, other partitions."""
     one, several = folder + "/vgg_16.ckpt", folder + "/sharded.ckpt"
     with tf.Graph().as_default(), tf.Session() as here:
         values = {"conv/weights": np.random.RandomState(1).normal(size=(40, 30)).astype(np.float32), "global_step": np.int64(7), "words": np.array([b"a", b"", b"bcd"], object),
@@ -230,7 +233,7 @@ def pretrained_models_of_the_v1_format():
 
 
 def listeners_and_final_steps():
-    """a checkpoint's listener, a hook of one's own that stops, a session that is prepared and checked"""
+    """A CheckpointSaverListener, a custom hook that stops training, and the readiness checks of a Scaffold."""
     where = folder + "/listened"
     said = []
 
@@ -262,7 +265,7 @@ def listeners_and_final_steps():
 
 def a_loss_that_is_no_number():
     x, loss, train, (w, b, step) = _line(1e30)
-    checked = tf.add_check_numerics_ops()  # before a session adds a Saver, whose Restore it would run
+    checked = tf.add_check_numerics_ops()  # must precede the Saver of a session, whose Restore it would run
     out = []
     for fail in (True, False):
         try:
@@ -283,7 +286,7 @@ def a_loss_that_is_no_number():
 
 
 def a_writer_of_summaries():
-    """scalars, pictures, sounds, texts and the graph, with a run's metadata, read back"""
+    """Summaries of scalars, images, audio, text and the graph, with RunMetadata; reads the event file back."""
     where = folder + "/seen"
     tf.summary.scalar("s", tf.constant(1.5))
     tf.summary.audio("sound", tf.constant(np.sin(np.arange(400).reshape(2, 200) / 9.0).astype(np.float32)), 8000, 2)
@@ -307,7 +310,8 @@ def a_writer_of_summaries():
 
 
 def variables_of_every_kind():
-    """shapes that change, counters, swaps, slices assigned, local and temporary ones, initialisers that depend on others"""
+    """Variables that change shape, counters, swaps, slice assignment, local and temporary variables, dependent
+    initializers."""
     with _setter():
         a = tf.Variable(tf.ones([2]), name="a", validate_shape=False)
         b = tf.Variable(a.initialized_value() * 2, name="b", validate_shape=False)
@@ -335,7 +339,8 @@ def variables_of_every_kind():
 
 
 def several_graphs_and_sessions():
-    """a graph each, interactive ones, a session extended many times, one target from threads"""
+    """Several graphs and interactive sessions, a session that is extended many times, and threads that share a
+    target."""
     import threading
     out = []
     with tf.Graph().as_default() as g:
@@ -357,7 +362,7 @@ def several_graphs_and_sessions():
 
 
 def printed_and_grouped():
-    """Print, print_v2, tuple, group, identity_n, no_op, control dependencies, cond with pushes, case of functions"""
+    """Print, print_v2, tuple, group, identity_n, no_op, control dependencies, cond with enqueues, switch_case."""
     x = tf.placeholder(tf.float32, [None])
     y = tf.Print(x, [tf.shape(x), x], "x: ", first_n=2, summarize=3)
     with tf.control_dependencies([tf.print("seen", x, {"k": y}, summarize=2), tf.no_op()]):
@@ -375,7 +380,7 @@ def printed_and_grouped():
 
 
 def summaries_written_by_the_task():
-    """tf.contrib.summary's way: the server writes the events"""
+    """The server writes the events of tf.contrib.summary."""
     summary = tf.compat.v2.summary
     where = folder + "/their"
     writer = summary.create_file_writer(where, flush_millis=100)
@@ -395,7 +400,8 @@ def summaries_written_by_the_task():
 
 
 def wrong_runs():
-    """the errors that people search the web for"""
+    """Common errors: missing feeds, uninitialized variables, invalid shapes and indices, missing files, closed
+    queues."""
     v = tf.get_variable("v", [3], initializer=tf.ones_initializer())
     x = tf.placeholder(tf.float32, [None, 2], "x")
     never = tf.placeholder(tf.int32, [], "never")
@@ -420,14 +426,15 @@ def wrong_runs():
         for name, run in cases.items():
             try:
                 got = error_of(lambda: run(s))
-            except (ValueError, KeyError, TypeError) as e:  # the client's own
+            except (ValueError, KeyError, TypeError) as e:  # the client raises it
                 got = [type(e).__name__, ""]
             out[name] = [got[0], _words(str(got[1]))]
     return out
 
 
 def _words(text):
-    """The error's first own line, without what is of this process or machine."""
+    """Returns the first line of the error that is not a heading, without the parts that depend on the process or
+    machine."""
     for line in text.splitlines():
         line = line.strip()
         if line and not line.startswith(("Graph execution error", "Detected at", "File ", "Node:", "From /job", "[[", "(0)", "(1)", "Original stack", "2 root", "0 success", "0 deriv")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs as their users wrote them for TensorFlow 1, each of another kind, small."""
+"""TensorFlow 1 programs in the style of their users, each of another kind, small."""
 import os
 import shutil
 import tempfile
@@ -17,7 +17,8 @@ def _setter():
 
 
 def _steps(fetches, n=5, train=()):
-    """What each turn shows, followed by its training: what is shown reads nothing that changes meanwhile."""
+    """Fetches in n steps, with a training step after each fetch. They are separate steps, so the fetched values do
+    not change during a step."""
     with tf.control_dependencies(None):
         start = [tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()]
     with tf.Session(TARGET) as s:
@@ -30,7 +31,7 @@ def _init(shape, seed, scale=0.3):
 
 
 def word2vec():
-    """nce_loss and sampled_softmax_loss over embeddings in parts"""
+    """nce_loss and sampled_softmax_loss on partitioned embeddings."""
     with _setter():
         parts = tf.get_variable("emb", [50, 8], initializer=tf.random_uniform_initializer(-1, 1, seed=3), partitioner=tf.fixed_size_partitioner(2))
         w = tf.get_variable("w", [50, 8], initializer=tf.truncated_normal_initializer(stddev=0.3, seed=5))
@@ -48,7 +49,7 @@ def word2vec():
 
 
 def a_gan():
-    """two optimizers over two scopes, one after the other, batch norm's updates, and conditions"""
+    """Two optimizers over two scopes in alternation, the update ops of batch norm, and tf.cond."""
     with _setter():
         z, real = _init([16, 4], 1, 1.0), _init([16, 6], 2, 1.0)
         training = tf.placeholder_with_default(True, [])
@@ -94,7 +95,7 @@ def _translator():
 
 
 def a_sequence_to_sequence_model_with_beams():
-    """attention in a decoder's while loop, its gradients, and a beam search in another"""
+    """Attention in a decoder's while loop, its gradient, and beam search in another loop."""
     with _setter():
         source, lengths, emb, memory, state, words, width = _translator()
         n = 3
@@ -141,7 +142,7 @@ def a_sequence_to_sequence_model_with_beams():
 
 
 def averages_and_other_numbers_of_ps():
-    """moving averages through a Scaffold; restored where variables are in other parts, by name and by average"""
+    """Moving averages with a Scaffold. Restores the checkpoint into other partitions, by name and from the averages."""
     where = folder + "/averages"
 
     def model(parts):
@@ -176,7 +177,7 @@ def averages_and_other_numbers_of_ps():
 
 
 def pictures_of_fixed_length():
-    """as CIFAR-10's tutorial: records of bytes, distorted, through queues with several threads, with summaries"""
+    """The CIFAR-10 tutorial: fixed-length records, distortions, queues with several threads, summaries."""
     path = folder + "/data.bin"
     with open(path, "wb") as f:
         f.write(np.random.RandomState(0).randint(0, 256, 12 * (1 + 8 * 8 * 3)).astype(np.uint8).tobytes())
@@ -203,7 +204,7 @@ def pictures_of_fixed_length():
 
 
 def distorted_pictures():
-    """as Inception's: a box drawn by chance, cut out, resized, its colours turned, boxes shown"""
+    """Inception's preprocessing: samples a bounding box, crops, resizes, shifts the colours, and draws the boxes."""
     pixels = tf.constant(np.random.RandomState(1).randint(0, 256, (24, 30, 3)).astype(np.uint8))
     marked = tf.constant([[[0.1, 0.2, 0.7, 0.8]]])
     begin, size, box = tf.image.sample_distorted_bounding_box(tf.shape(pixels), marked, seed=5, min_object_covered=0.1, aspect_ratio_range=[0.75, 1.33], area_range=[0.05, 1.0], use_image_if_no_bounding_boxes=True)
@@ -221,7 +222,7 @@ def distorted_pictures():
 
 
 def hooks():
-    """the hooks that people put into a monitored session"""
+    """Hooks that users add to a MonitoredTrainingSession."""
     with _setter():
         step = tf.train.get_or_create_global_step()
         w = tf.get_variable("w", [3], initializer=tf.ones_initializer())
@@ -245,12 +246,12 @@ def hooks():
         while not s.should_stop():
             s.run(train)
     events = [v.tag for f in sorted(os.listdir(where)) if "events" in f for e in tf.train.summary_iterator(where + "/" + f) for v in e.summary.value if v.tag == "loss"]
-    # the hook reads the step beside its increment: it traces steps 6 and 12, or 7 only, on either server
+    # the hook reads the step while the step increments it, so it traces steps 6 and 12, or only 7, on either server
     return plain(final.final_ops_values), len(kept["at"]), len(events), sorted({f.split("-")[0] for f in os.listdir(where) if f.startswith(("timeline", "checkpoint"))})
 
 
 def a_supervisor():
-    """what came before monitored sessions"""
+    """tf.train.Supervisor, which preceded MonitoredTrainingSession."""
     with _setter():
         step = tf.train.get_or_create_global_step()
         w = tf.get_variable("w", [3], initializer=tf.zeros_initializer())
@@ -283,7 +284,7 @@ def metrics():
 
 
 def functions_of_functions():
-    """map_fn, scan, foldl, case, custom gradients, Hessians, and a loop's gradient within a loop"""
+    """map_fn, scan, foldl, case, custom gradients, Hessians, and the gradient of a loop inside a loop."""
     x = tf.constant([1.0, 2.0, 3.0])
     mapped = tf.map_fn(lambda v: (v * 2, v + 1), x, dtype=(tf.float32, tf.float32), parallel_iterations=2)
     scanned = tf.scan(lambda a, v: a * 0.5 + v, x, initializer=0.0)
@@ -303,7 +304,7 @@ def functions_of_functions():
 
 
 def columns():
-    """feature columns of every kind, and the layer over them"""
+    """Feature columns of every kind, and the input layer that combines them."""
     f = tf.feature_column
     words = f.categorical_column_with_vocabulary_list("w", ["a", "b", "c"], num_oov_buckets=2)
     hashed, number = f.categorical_column_with_hash_bucket("h", 7), f.numeric_column("x", (2,), normalizer_fn=lambda v: v / 3)
@@ -322,7 +323,7 @@ def columns():
 
 
 def a_parameter_server_strategy():
-    """tf.distribute's first parameter servers, between-graph, one worker"""
+    """tf.distribute's first ParameterServerStrategy: between-graph replication with one worker."""
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(tf.train.ClusterSpec(CLUSTER), task_type="worker", task_id=0, num_accelerators={"GPU": 0}, master=TARGET)
     strategy = tf.distribute.experimental.ParameterServerStrategy(resolver)
     with strategy.scope():
@@ -358,7 +359,7 @@ def every_optimizer():
 
 
 def zeros_keep_their_sign():
-    """weights that L1 regularisation sets to zero"""
+    """L1 regularisation sets weights to zero; the sign of a zero is compared."""
     out = {}
     for name, make in {"proximal": lambda: tf.train.ProximalGradientDescentOptimizer(0.1, 5.0), "adagrad": lambda: tf.train.ProximalAdagradOptimizer(0.1, l1_regularization_strength=5.0),
                        "dual averaging": lambda: tf.train.AdagradDAOptimizer(0.1, step, l1_regularization_strength=5.0)}.items():
@@ -374,7 +375,8 @@ def zeros_keep_their_sign():
 
 
 def old_producers():
-    """slice, range and string producers, also shuffled, batch_join, bucketing, conditional batches, queues by hand"""
+    """Slice, range and string input producers, also shuffled; batch_join, bucketing, conditional batches, manual
+    queues."""
     a, b = tf.train.slice_input_producer([tf.range(10), tf.range(10) * 2], shuffle=False, num_epochs=1)
     joined = tf.train.batch_join([[a, b]], 3, allow_smaller_final_batch=True)
     kept = tf.train.maybe_batch([tf.train.range_input_producer(8, shuffle=False, num_epochs=1).dequeue()], tf.constant(True), 4)
@@ -402,7 +404,7 @@ def old_producers():
 
 
 def gradients_debugger():
-    """tfdbg's GradientsDebugger on tensors and on variables by reference"""
+    """GradientsDebugger of tfdbg on tensors and on reference variables."""
     from tensorflow.python.debug.lib.debug_gradients import GradientsDebugger
     x = tf.Variable([1.0, 2.0], use_resource=False)
     y = tf.square(x._variable)
@@ -417,7 +419,8 @@ def gradients_debugger():
 
 
 def first_tensor_arrays():
-    """the first two versions of TensorArray, which only graphs of old producers may have: handles are strings"""
+    """The first two versions of TensorArray, with string handles. Only a GraphDef with an old producer version may
+    use them."""
     out = {}
     for version in ("", "V2"):
         g = tf.GraphDef()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs on texts and ragged rows, and a few whose layers are rare: each trains or answers as a whole."""
+"""Programs on text and ragged tensors, and a few with rare layers; each trains or is evaluated as a whole."""
 import numpy as np
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import inplace_ops
@@ -40,7 +40,7 @@ def _logistic(logits):
 
 
 def bag_of_words():
-    """ragged words, hashed, embedded, averaged by row"""
+    """Hashes ragged words, embeds them, and averages them by row."""
     words = tf.strings.split(LINES, result_type="RaggedTensor")
     ids = tf.ragged.map_flat_values(tf.strings.to_hash_bucket_fast, words, 50)
     vectors = tf.ragged.map_flat_values(lambda i: tf.nn.embedding_lookup(_variable("table", 50, 4), i), ids)
@@ -62,7 +62,7 @@ def padded_words_in_a_recurrent_net():
 
 
 def ngrams_of_characters():
-    """characters of texts in several scripts, their n-grams as features"""
+    """Splits texts of several scripts into characters; uses their n-grams as features."""
     characters = tf.strings.unicode_split(LINES, "UTF-8")
     grams = tf.strings.ngrams(characters, [2, 3], separator="", pad_values=("<", ">"), padding_width=1)
     ids = tf.ragged.map_flat_values(tf.strings.to_hash_bucket_fast, grams, 40)
@@ -80,7 +80,7 @@ def characters_with_offsets():
 
 
 def malformed_texts():
-    """told by class and words, or replaced, or left out"""
+    """Decodes malformed UTF-8: the error is reported, or the bytes are replaced or ignored."""
     broken = [b"caf\xe9", b"\xe2\x82", b"fine"]
     out = []
     for errors in ("replace", "ignore"):
@@ -93,7 +93,7 @@ def malformed_texts():
 
 
 def ragged_rows():
-    """picked, joined, stretched, compared and folded as TensorFlow's Python does it"""
+    """Gathers, concatenates, slices, compares and reduces ragged tensors through TensorFlow's Python API."""
     r = tf.ragged.constant([[3, 1, 2], [], [5], [7, 8, 9, 6]])
     picked = tf.gather(r, [3, 0, 0])
     deep = tf.ragged.constant([[[1, 2], [3]], [], [[4, 5, 6]]])
@@ -110,7 +110,7 @@ def words_joined_by_sentence():
 
 
 def dilated_pictures():
-    """a layer of grey dilation and one of erosion, learnt"""
+    """Trains a layer of grey dilation and one of erosion."""
     pictures = tf.constant(np.random.RandomState(3).uniform(size=(8, 6, 6, 2)).astype(np.float32))
     wide = tf.nn.dilation2d(pictures, _variable("wide", 3, 3, 2), strides=[1, 1, 1, 1], padding="SAME", rates=[1, 1, 1, 1])
     thin = tf.nn.erosion2d(wide, _variable("thin", 2, 2, 2), strides=[1, 2, 2, 1], rates=[1, 1, 1, 1], padding="VALID")
@@ -119,15 +119,15 @@ def dilated_pictures():
 
 
 def products_of_mostly_zeros():
-    """tf.matmul with its hints, and what flows back"""
+    """tf.matmul with a_is_sparse and b_is_sparse, and its gradients."""
     x = np.random.RandomState(5).uniform(size=(8, 20)).astype(np.float32)
     x[x < 0.7] = 0
     hidden = tf.nn.relu(tf.matmul(tf.constant(x), _variable("first", 20, 6), a_is_sparse=True))
     return _train(_logistic(tf.matmul(hidden, _variable("second", 1, 6), transpose_b=True, a_is_sparse=True, b_is_sparse=True)))
 
 
-def what_a_decoder_kept():
-    """rows of what was decoded set in place within a loop"""
+def decoder_rows_updated_in_place():
+    """Updates rows of a loop variable in place (alias_inplace_update, alias_inplace_add)."""
     def body(i, kept):
         return i + 1, inplace_ops.alias_inplace_update(kept, i, tf.reduce_sum(kept, 0) + tf.cast(i, tf.float32) + 1)
     kept = tf.while_loop(lambda i, kept: i < 4, body, [0, tf.zeros([5, 2])])[1]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trainer of TensorFlow 1.4 and Python 3.6, as far as the package can tell: no hooks for forks, and the registry of Python
-functions takes no device."""
+"""A trainer that looks to the package like TensorFlow 1.4 on Python 3.6.
+
+It has no fork hooks, and the registry of Python functions takes no device argument.
+"""
 import os
 
 import tensorflow as tf

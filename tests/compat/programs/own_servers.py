@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.train.Server and what it says; run under `python -m muster`."""
+"""tf.train.Server: its attributes and errors; run under `python -m muster`."""
 import json
 import socket
 

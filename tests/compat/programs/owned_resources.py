@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resources without a name: they are deleted with the last handle."""
+"""Anonymous resources: the server deletes them with their last handle."""
 from common import TARGET, answer_each, error_of, np, plain, tf
 
 raw = tf.raw_ops
@@ -23,7 +23,7 @@ def loop_over_a_dataset_in_a_function():
 
 
 def iterator_in_a_function():
-    """each call has an iterator of its own"""
+    """Each call creates its own iterator."""
     @tf.function
     def some():
         it = iter(_squares())
@@ -49,7 +49,7 @@ def iterator_with_a_deleter():
 
 
 def iterator_of_an_earlier_step():
-    """the name does not keep it"""
+    """The string handle of an anonymous iterator does not keep it alive."""
     name = tf.placeholder(tf.string, [])
     element = raw.IteratorGetNext(iterator=raw.IteratorFromStringHandleV2(string_handle=name, **SPEC), **SPEC)
     out = []
@@ -79,7 +79,7 @@ def iterators_of_several_devices():
 
 
 def tables():
-    """each step has tables of its own"""
+    """Each step creates its own tables."""
     types = {"key_dtype": tf.int64, "value_dtype": tf.float32}
     keys, out = tf.constant([1, 2], tf.int64), []
     fixed = raw.AnonymousHashTable(**types)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input pipelines as programs for servers write them beyond the plain ones: formats of files, shuffles, windows, groups,
-mixtures.  Every element, its order and the end."""
+"""Less common tf.data pipelines: file formats, shuffles, windows, groups, mixtures.
+
+Compares every element, the order and the end.
+"""
 import gzip
 import tempfile
 import zlib
@@ -170,7 +172,7 @@ def caches():
 
 
 def written(name, kind=""):
-    """Writes records, then reads them."""
+    """A dataset that writes records, then reads them."""
     path = f"{folder}/{name}"
 
     def write(x):
@@ -190,7 +192,7 @@ def writers():
 
 
 def few(x):
-    """A sparse row of x % 3 numbers."""
+    """A sparse row with x % 3 elements."""
     at = tf.range(x % 3)
     return tf.SparseTensor(tf.expand_dims(at, 1), tf.as_string(at + x), [4])
 
@@ -294,7 +296,7 @@ def parsed():
 
 
 def over(op, **inputs):
-    """op over a range, which it passes on."""
+    """Applies a dataset op that returns its input elements to a range."""
     d = op(input_dataset=data.range(3)._variant_tensor, output_types=[tf.int64], output_shapes=[[]], **inputs)
     return dataset_ops._VariantDataset(d, tf.TensorSpec([], tf.int64))
 

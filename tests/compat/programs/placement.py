@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants, variables, matmul and add on three tasks; two masters see the same variables."""
+"""Constants, variables, matmul and add on three tasks; two masters share the variables."""
 from common import CLUSTER, TARGET, answer, tf
 
 with tf.device("/job:ps/task:0"):
@@ -24,7 +24,7 @@ with tf.Session(TARGET) as sess:
     out["assign_add"] = sess.run(more)
     out["after"] = sess.run(y1)
     with tf.device("/job:ps/task:0"):
-        z = w + 10.0  # the graph grows after the first run
+        z = w + 10.0  # extends the graph after the first run
     out["extended"] = sess.run(z)
     out["fed"] = sess.run(y1, {y0: [[2.0, 3.0]]})
 with tf.Session("grpc://" + CLUSTER["worker"][1]) as sess:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Print and PrintV2 write to files and to the task's output, between lines "<<" and ">>"; texts of failed assertions."""
+"""Output of Print and PrintV2 in files and in the task's output, between the lines "<<" and ">>"; texts of failed
+assertions."""
 import tempfile
 
 import numpy as np

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python functions in a graph (py_func, py_function, from_generator), on the task of the program that defines them; run
-under `python -m muster`."""
+"""Python functions in a graph (py_func, py_function, from_generator), on the task of the program that defines them.
+
+Run under `python -m muster`.
+"""
 import json
 import resource
 import threading
@@ -27,7 +29,7 @@ def plain(value):
 
 
 def run(fetches, feed=None):
-    """What they are, or class and text of the error without the place in Python's code."""
+    """Returns the fetched values, or the class and text of the error without Python's traceback."""
     with tf.Session(server.target) as sess:
         try:
             return plain(sess.run(fetches, feed))
@@ -36,7 +38,7 @@ def run(fetches, feed=None):
 
 
 def elements(dataset, most=20):
-    """Its first elements, and the error at the end."""
+    """Returns the first elements of the dataset, and the error at the end."""
     element = tf.data.make_one_shot_iterator(dataset).get_next()
     got = []
     with tf.Session(server.target) as sess:
@@ -49,7 +51,7 @@ def elements(dataset, most=20):
 
 
 def arguments():
-    """Class, type, shape and value as the function sees them."""
+    """Class, type, shape and value of each argument that the function gets."""
     given = [1.0, [1, 2], "a", [b"a", b"b\0\xff"], True, np.float64(3), tf.constant(1.5, tf.bfloat16), tf.constant([1.5], tf.half),
              tf.constant(1 + 2j), tf.zeros([0, 3]), tf.constant([1], tf.uint8), tf.constant([[[1]]], tf.int64), ""]
     seen = []
@@ -94,7 +96,7 @@ class Mine(Exception):
 
 
 def results_of_no_type():
-    """The code; TensorFlow's texts differ by the type."""
+    """Returns only the error class, because TensorFlow's texts differ by type."""
     return [run(tf.py_func(function, [], tf.float32))[0] for function in (
         lambda: np.array([], [("x", np.float32)]), lambda: np.array(["2020-01-01"], "datetime64[D]"), lambda: np.longdouble(1))]
 
@@ -158,7 +160,7 @@ def without_a_state_is_not_folded():
 
 
 def functions_wait_for_each_other():
-    barrier = threading.Barrier(2, timeout=PATIENCE)  # TensorFlow runs one on each thread between ops
+    barrier = threading.Barrier(2, timeout=PATIENCE)  # TensorFlow runs one on each inter-op thread
     calls = [tf.py_func(lambda: barrier.wait() * 0 + np.int64(1), [], tf.int64) for _ in range(2)]
     return run(tf.add_n(calls))
 
@@ -176,13 +178,13 @@ def function_in_two_sessions():
 
 
 def more_calls_than_files():
-    """1,500 calls of which none waits for another one, under the limit of open files that many systems set."""
+    """Runs 1,500 concurrent calls, more than the usual limit of open files allows descriptors."""
     calls = [tf.py_func(lambda: time.sleep(0.01) or np.int64(1), [], tf.int64) for _ in range(1500)]
     return run(tf.add_n(calls))
 
 
 def a_step_that_times_out():
-    """The function goes on; its result is lost, and later calls get their own."""
+    """The function continues after the time-out. Its result is discarded, and later calls get their own results."""
     released, ended = threading.Event(), threading.Event()
 
     def function(wait):
@@ -204,7 +206,7 @@ def a_step_that_times_out():
 
 
 def gradient_of_its_own():
-    """The idiom of old programs: a py_func with a gradient function."""
+    """A py_func with a registered gradient function, as in old programs."""
     @tf.RegisterGradient("TripleGrad")
     def triple(op, grad):
         return tf.py_func(lambda g: g * 3, [grad], tf.float32)
@@ -220,7 +222,7 @@ def gradient_of_its_own():
 
 
 def queue_runners():
-    """tf.train.batch over a py_func, as old input pipelines have it."""
+    """tf.train.batch on a py_func, as in old input pipelines."""
     lock, numbers = threading.Lock(), iter(range(1000))
 
     def number():
@@ -264,7 +266,7 @@ def generators():
 
 
 def functions_that_stop():
-    """StopIteration is the end of a map's elements, and an error in other datasets."""
+    """StopIteration ends the elements of a map, and is an error in other datasets."""
     def stop(i):
         if i == 3:
             raise StopIteration
@@ -282,7 +284,7 @@ def functions_that_stop():
 
 
 def generator_is_closed():
-    """A generator that has not ended runs its `finally` when its iterator goes."""
+    """A generator that has not ended runs its `finally` clause when its iterator is deleted."""
     closed = threading.Event()
 
     def numbers():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reals as integers of a range, and back."""
+"""Quantization and dequantization, and ops on quantized tensors."""
 import itertools
 
 import numpy as np
@@ -21,7 +21,7 @@ def _near(values):
 
 
 def _there_and_back(x, low, high, **attrs):
-    """what QuantizeV2 makes, and Dequantize of it"""
+    """Returns the outputs of QuantizeV2, and the result of Dequantize on them."""
     q = raw.QuantizeV2(input=x, min_range=low, max_range=high, **attrs)
     more = {k: v for k, v in attrs.items() if k in ("mode", "narrow_range", "axis")}
     return [tf.bitcast(q.output, PLAIN[attrs["T"]]), q.output_min, q.output_max, raw.Dequantize(input=q.output, min_range=q.output_min, max_range=q.output_max, **more)]
@@ -37,7 +37,7 @@ def modes():
     for t, mode, narrow, (low, high) in itertools.product(PLAIN, ("MIN_COMBINED", "MIN_FIRST", "SCALED"), (False, True),
                                                           ((-1, 1), (0, 2), (-0.3, 5), (3, 4), (-4, -3), (0, 0))):
         if mode == "SCALED" and high < 0:
-            continue  # numbers below the normal ones, which TensorFlow flushes
+            continue  # subnormal numbers, which TensorFlow flushes to zero
         out.append(_there_and_back(X, _f(low), _f(high), T=t, mode=mode, narrow_range=narrow))
         if mode == "SCALED":
             out.append(_there_and_back(X, _f(low), _f(high), T=t, mode=mode, narrow_range=narrow, round_mode="HALF_TO_EVEN"))
@@ -57,7 +57,7 @@ def sixteen_bits():
 
 
 def casts():
-    """Quantized numbers are cast as their integers."""
+    """A cast of a quantized type casts the underlying integers."""
     x = tf.constant([0, 1, 100, 3.5])
     with tf.Session(TARGET) as s:
         return _near(s.run([tf.cast(tf.cast(tf.cast(x, t), other), tf.float32) for t in PLAIN for other in (tf.qint32, tf.int64, tf.complex64, tf.half)]))

@@ -13,12 +13,12 @@ from common import TARGET, answer_each, error_of, forget, plain, tf
 from draining import drain
 from tensorflow.python.framework import function
 from tensorflow.python.data.ops.dataset_ops import _VariantDataset as variant_dataset
-from tensorflow.python.ops import map_ops  # registers gradients
+from tensorflow.python.ops import map_ops  # the import registers gradients
 
 raw = tf.raw_ops
 folder = tempfile.mkdtemp(prefix="muster-")
 FILES = []
-QUEUES = itertools.count()  # TensorFlow's queue of a name keeps the sizes of the first call
+QUEUES = itertools.count()  # TensorFlow's queue of a name keeps the sizes of its first call
 for i in range(3):
     FILES.append(f"{folder}/{i}")
     with open(FILES[-1], "w") as f:
@@ -26,7 +26,7 @@ for i in range(3):
 
 
 def _text(value):
-    """Without the folder, and the first words of errors without the names of nodes."""
+    """Removes the folder from strings, and the node names from error texts."""
     if isinstance(value, list):
         return [_text(v) for v in value]
     return value.replace(folder, "").split(" [[")[0].split("\n\t")[0] if isinstance(value, str) else value
@@ -68,7 +68,7 @@ def ordered_staging_map():
 
 
 def staging_map_in_order():
-    """keys come out in ascending order, a tuple staged later too"""
+    """Elements leave an ordered map by ascending key, also a tuple that is staged later."""
     area = {"capacity": 2, "shared_name": "bounded"}
     key = tf.placeholder(tf.int64, [])
     stage = raw.OrderedMapStage(key=key, indices=[0], values=[tf.cast(key, tf.float32)], dtypes=[tf.float32], **area)
@@ -97,7 +97,7 @@ def half_accumulators():
 
 
 def sums_of_variants():
-    """AddN of numbers in variants, and of tensor lists"""
+    """AddN on variants: scalars and tensor lists."""
     from tensorflow.core.framework import attr_value_pb2, tensor_pb2
 
     def number(n):
@@ -138,7 +138,7 @@ def reader_state():
 
 
 def record_input():
-    """batches in random order: each epoch has each record once"""
+    """Batches come in random order, and each epoch has each record once."""
     for i in range(3):
         with tf.python_io.TFRecordWriter(f"{folder}/part-{i}", tf.io.TFRecordOptions(compression_type="GZIP")) as w:
             for k in range(8):
@@ -169,7 +169,7 @@ def a_chain_of_two_hundred_maps():
 
 
 def tables_with_keys_of_two():
-    """As SDCA keeps its state: the key of an example is a vector."""
+    """Keys are vectors, as in SDCA, whose keys are example ids."""
     def table(value_shape):
         return raw.MutableDenseHashTableV2(empty_key=np.array([-1, -1]), deleted_key=np.array([-2, -2]), value_dtype=tf.float32,
                                            value_shape=value_shape, initial_num_buckets=4)
@@ -202,7 +202,7 @@ def cardinality_of_a_dataset_doubled_sixty_times():
 
 
 def defaults_for_each_key():
-    """A dense table uses the first one.  Values of another shape are refused."""
+    """A dense table uses only the first default value.  Values of another shape are refused."""
     hashed = raw.MutableHashTableOfTensorsV2(key_dtype=tf.int64, value_dtype=tf.float32, value_shape=[2])
     dense = raw.MutableDenseHashTableV2(empty_key=np.int64(-1), deleted_key=np.int64(-2), value_dtype=tf.float32, value_shape=[2])
     answers, wrong = [], tf.placeholder(tf.float32)
@@ -217,7 +217,7 @@ def defaults_for_each_key():
 
 
 def tables_as_buckets():
-    """A dense table is exported as TensorFlow's buckets, which its import takes as they are."""
+    """A dense table exports TensorFlow's bucket layout, which TensorFlow's import accepts."""
     def export(keys, empty, deleted, buckets):
         keys = np.array(keys)
         dtype = tf.string if keys.dtype.kind == "U" else tf.as_dtype(keys.dtype)
@@ -235,7 +235,7 @@ def tables_as_buckets():
 
 
 def gradient_of_a_split_array():
-    """The gradient has as many elements as were split, however many the array has now."""
+    """The gradient array has as many elements as the split wrote, even if the array is larger now."""
     handle, flow = raw.TensorArrayV3(size=3, dtype=tf.float32, dynamic_size=True)
     flow = raw.TensorArraySplitV3(handle=handle, value=[1.0, 2.0, 3.0, 4.0], lengths=np.int64([1, 2, 1]), flow_in=flow)
     flow = raw.TensorArrayWriteV3(handle=handle, index=3, value=[5.0], flow_in=flow)
@@ -271,7 +271,7 @@ def iterator_states_as_strings():
 
 
 def anonymous_iterators():
-    """Each step makes another one, which later steps find by its handle."""
+    """Each step creates an iterator, which later steps find by its string handle."""
     spec = {"output_types": [tf.int64], "output_shapes": [[]]}
     made = raw.IteratorToStringHandle(resource_handle=raw.AnonymousIterator(**spec))
     text = tf.placeholder(tf.string, [])
@@ -297,7 +297,7 @@ def files_that_no_pattern_matches():
 
 
 def fixed_tables_by_import():
-    """Initializers of TensorFlow 1.15 are imports."""
+    """Table initializers of TensorFlow 1.15 are imports."""
     keys, values = tf.placeholder(tf.string, [None]), tf.placeholder(tf.int64, [None])
     table = raw.HashTableV2(key_dtype=tf.string, value_dtype=tf.int64, shared_name="by import")
     fill = raw.LookupTableImportV2(table_handle=table, keys=keys, values=values)
@@ -310,7 +310,8 @@ def fixed_tables_by_import():
 
 
 def tables_filled_twice():
-    """The first content stays; as many keys as entries are silently ignored, and so are files."""
+    """A second initialization keeps the first content. It is ignored if it is a file or has as many keys as the
+    table."""
     def table(name):
         return raw.HashTableV2(key_dtype=tf.string, value_dtype=tf.int64, shared_name=name)
 
@@ -339,7 +340,7 @@ def tables_filled_twice():
 
 
 def resources_of_one_name():
-    """Resources of different types may share it, a reference variable and a resource variable, too."""
+    """Resources of different types may share a name, as may a reference and a resource variable."""
     one = {"shared_name": "one name", "container": ""}
     queue = raw.FIFOQueueV2(component_types=[tf.int32], shapes=[[]], **one)
     reference = raw.VariableV2(shape=[], dtype=tf.float32, **one)
@@ -362,7 +363,7 @@ def resources_of_one_name():
 
 
 def elements_that_fail():
-    """What take, skip and shard count of a pipeline that goes on behind an error."""
+    """take, skip and shard after an element that fails: which elements they count."""
     def bad(x):
         return raw.CheckNumerics(tensor=tf.cond(tf.equal(x % 3, 0), lambda: np.float32("nan"), lambda: tf.cast(x, tf.float32)), message="bad")
 
@@ -398,7 +399,7 @@ def lines_with_carriage_returns():
 
 
 def transfers_of_no_elements():
-    """They end at once, on a full, empty or closed queue."""
+    """Enqueues and dequeues of 0 elements end at once, on a full, empty or closed queue."""
     def without_elements():
         out.extend(error_of(lambda: s.run(op, options=tf.RunOptions(timeout_in_ms=20000))) for op in (enqueue, *dequeues))
 
@@ -428,7 +429,7 @@ def transfers_of_no_elements():
 
 
 def temporary_variables():
-    """Each iteration of a loop has its own."""
+    """Each loop iteration has its own temporary variable."""
     def body(i, total):
         v = raw.TemporaryVariable(shape=[], dtype=tf.float32, var_name="of an iteration")
         v = raw.Assign(ref=v, value=tf.cast(i, tf.float32))
@@ -445,7 +446,7 @@ def temporary_variables():
 
 
 def barrier_without_shapes():
-    """Its components are scalars."""
+    """A barrier without shapes has scalar components."""
     b = raw.Barrier(component_types=[tf.float32], shapes=[None], shared_name="no shapes")
     with tf.control_dependencies([raw.BarrierInsertMany(handle=b, keys=["k"], values=[1.5], component_index=0)]):
         taken = raw.BarrierTakeMany(handle=b, num_elements=1, component_types=[tf.float32])
@@ -454,7 +455,7 @@ def barrier_without_shapes():
 
 
 def datasets_as_graphs():
-    """The nodes of the GraphDef that makes a dataset again, and the functions that it calls."""
+    """DatasetToGraph: compares the nodes of the GraphDef and the functions that they call."""
     data = tf.data.Dataset
     r = data.range(4)
     some = {"map": r.map(lambda x: x + 1), "none": data.range(3), "random": r.map(lambda x: tf.random.uniform([])),
@@ -472,7 +473,7 @@ def datasets_as_graphs():
 
 
 def datasets_from_graphs():
-    """A dataset that another task made again from its GraphDef, as strategies copy their inputs; and the sizes of batches."""
+    """DatasetFromGraph on another task, as distribution strategies copy their inputs, and ComputeBatchSize."""
     data = tf.data.Dataset
     r = data.range(10)
     some = [r.map(lambda x: x * x + 1).batch(4).prefetch(2), r.take(4).flat_map(lambda x: data.range(x).map(lambda y: y * 2)),
@@ -480,7 +481,7 @@ def datasets_from_graphs():
     batches = some + [r, r.batch(4).filter(lambda x: True).shuffle(3), r.batch(4).map(lambda x: x), data.zip((r.batch(4), r.batch(5))),
                       r.padded_batch(3, []).repeat(), r.batch(4).unbatch(), r.apply(tf.data.experimental.map_and_batch(lambda x: x, 5)).skip(1)]
     out = []
-    given = tf.placeholder(tf.string, [])  # TensorFlow folds what it makes of a constant, and cannot read that
+    given = tf.placeholder(tf.string, [])  # TensorFlow folds a dataset made of a constant, and cannot read the result
     with tf.Session(TARGET) as s:
         for dataset in some:
             graph = raw.DatasetToGraphV2(input_dataset=dataset._variant_tensor)
@@ -504,7 +505,7 @@ def _rows(handle):
 
 
 def lists_of_lists():
-    """lists joined one by one, and a row pushed to each"""
+    """Concatenates tensor lists pairwise, and pushes a row to each list of a batch."""
     a, b = tf.stack([_list_of([1, 2]), _list_of()]), tf.stack([_list_of([3, 4]), _list_of([5, 6], [7, 8])])
     wide = raw.TensorListFromTensor(tensor=np.ones((1, 3), np.float32), element_shape=[-1])
     joined = raw.TensorListConcatLists(input_a=a, input_b=b, element_dtype=tf.float32)
@@ -518,7 +519,7 @@ def lists_of_lists():
 
 
 def tables_from_datasets():
-    """tables that a dataset fills, once"""
+    """Tables that a dataset initializes, once."""
     out, data = [], tf.data.Dataset
     for pairs in (data.from_tensor_slices((["a", "b"], np.array([3, 4]))), data.range(5).map(lambda i: (tf.as_string(i), i * i)).filter(lambda k, v: v > 3),
                   data.from_tensor_slices((["a", "b"], np.array([3, 4]))).take(0), data.from_tensor_slices((["a", "a"], np.array([3, 4])))):
@@ -531,7 +532,7 @@ def tables_from_datasets():
 
 
 def pools_of_threads():
-    """datasets with a pool of their own, the device of their iterator, and a queue by the name that old graphs give it"""
+    """Datasets with a private thread pool, IteratorGetDevice, and FakeQueue."""
     kind, out = {"output_types": [tf.int64], "output_shapes": [[]]}, []
     for prefix, sizes in ("", (2, -1)), ("", (-1, 2)), ("", (65536, 1)), ("Experimental", (0, -2)):
         pool = getattr(raw, prefix + "ThreadPoolHandle")(num_threads=sizes[0], max_intra_op_parallelism=sizes[1], display_name="pool")
@@ -547,7 +548,8 @@ def pools_of_threads():
 
 
 def _batches(body, *rows, apart=0.0, captured=(), **attrs):
-    """each row through body in a step of its own, the steps begun at once or apart; values, or the class of the error"""
+    """Sends each row through the body in its own step, with `apart` seconds between the starts. Returns values, or
+    the class of the error."""
     given = {"num_batch_threads": 2, "max_batch_size": 4, "batch_timeout_micros": 400000, "max_enqueued_batches": 10, "allowed_batch_sizes": [],
              "shared_name": f"batches{next(QUEUES)}", **attrs}
     with tf.Graph().as_default():
@@ -569,7 +571,7 @@ def _batches(body, *rows, apart=0.0, captured=(), **attrs):
 
 
 def batched_functions():
-    """calls of several steps in one batch: sizes, padding, several outputs, errors"""
+    """BatchFunction combines calls of several steps: sizes, padding, several outputs, errors."""
     size = lambda a: a * 0 + tf.cast(tf.shape(a)[0], tf.float32)
     one, two, three = [[1.0]], [[2.0]], [[3.0]]
     return [
@@ -595,7 +597,7 @@ def _map(*pairs):
 
 
 def tensor_maps():
-    """maps from tensors to tensors: replaced values, shared maps, keys of several types, errors, sums and gradients"""
+    """Tensor maps: replaced values, shared maps, keys of several types, errors, sums and gradients."""
     def look(m, k, t=tf.float32):
         return raw.TensorMapLookup(input_handle=m, key=k, value_dtype=t)
 
@@ -624,7 +626,7 @@ def tensor_maps():
 
 
 def _at_once(steps):
-    """the answers of steps that run at the same time"""
+    """Runs the steps at the same time, and returns their results."""
     out = [None] * len(steps)
 
     def step(i):
@@ -638,7 +640,7 @@ def _at_once(steps):
 
 
 def rows_batched_and_given_back():
-    """rows of several steps in one tensor, and the results and gradients of each"""
+    """Batch and Unbatch join and split the rows of several steps; compares results and gradients."""
     out = []
     for n, sizes in ((1, []), (3, []), (3, [4])):
         x, weight = tf.placeholder(tf.float32, [None, 2]), tf.constant([[1.0, 2.0], [3.0, 4.0]])
@@ -668,7 +670,7 @@ def rows_batched_and_given_back():
 
 
 def rows_through_functions():
-    """a function for each row of its arguments"""
+    """MapDefun calls a function on each row of its arguments."""
     def mapped(body, args, captured=(), types=(tf.float32,), shapes=((),)):
         types_in = [tf.as_dtype(np.asarray(a).dtype) if not isinstance(a, tf.Tensor) else a.dtype for a in [*args, *captured]]
         f = function.Defun(*types_in)(body)
@@ -691,11 +693,11 @@ def rows_through_functions():
 
 
 def rare_datasets():
-    """elements one by one or by index, and datasets of the same elements"""
+    """Datasets of single elements, by index, and of repeated elements."""
     data, out = tf.data.Dataset, []
     pairs = {"output_types": [tf.int32, tf.string], "output_shapes": [[], []]}
     pair_specs = (tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.string))
-    first = tf.placeholder(tf.int32, [])  # stock folds a window of constants, and fails
+    first = tf.placeholder(tf.int32, [])  # stock constant-folds a window of constants, and fails
     number, numbers = tf.TensorSpec([], tf.int64), {"output_types": [tf.int64], "output_shapes": [[]]}
     ranges = [data.range(4)._variant_tensor, data.range(2).concatenate(data.range(2, 4))._variant_tensor]
     made = [(raw.ListDataset(tensors=[1, "a", 2, "b"], **pairs), pair_specs), (raw.WindowOp(inputs=[first, "a", 2, "b", 3, "c"], **pairs), pair_specs),
@@ -716,7 +718,7 @@ def rare_datasets():
 
 
 def approximate_top_k():
-    """the largest of each row, which a CPU finds exactly"""
+    """ApproxTopK returns the largest elements of each row, which a CPU finds exactly."""
     x = np.float32([[3, 1, 2, 5, 4], [7, 9, 8, 6, 9]])
     calls = [raw.ApproxTopK(input=x, k=k, **more) for k in (0, 1, 3) for more in ({}, {"aggregate_to_topk": False}, {"recall_target": 0.5})]
     with tf.Session(TARGET) as s:
@@ -724,7 +726,7 @@ def approximate_top_k():
 
 
 def tuples_as_variants():
-    """composite tensors and compressed elements"""
+    """Composite tensors and compressed elements as variants."""
     parts = [tf.constant([1.0, 2.0]), tf.constant("a"), tf.constant([[1], [2]])]
     types = [p.dtype for p in parts]
     class_of = lambda n: bytes([0x0a, 2, 8, n])
@@ -740,7 +742,7 @@ def tuples_as_variants():
 
 
 def values_of_other_types():
-    """a node declares another type than what the resource holds"""
+    """A node declares another type than its queue or stack has."""
     raw, out = tf.raw_ops, []
     queue = raw.FIFOQueueV2(component_types=[tf.float64])
     stack = raw.StackV2(max_size=-1, elem_type=tf.float32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only a caller without TensorFlow's own client or master can send: messages by hand, one function each."""
+"""Messages that only a caller without TensorFlow's client or master can send; each function builds one by hand."""
 import struct
 
 import grpc
@@ -20,7 +20,7 @@ def _varint(n):
 
 
 def _field(number, value):
-    """One protobuf field: of bytes, of text, or a number."""
+    """Encodes one protobuf field: bytes, text or a number."""
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value & (1 << 64) - 1)
     data = value.encode() if isinstance(value, str) else value
@@ -28,7 +28,7 @@ def _field(number, value):
 
 
 def _fields(data):
-    """A message as (number, value) pairs."""
+    """Parses a message into (number, value) pairs."""
     at, out = 0, []
 
     def varint():
@@ -55,8 +55,8 @@ def _call(method, *fields, service="WorkerService", timeout=100):
     return channel.unary_unary(f"/tensorflow.{service}/{method}")(b"".join(fields), timeout=timeout)
 
 
-def _said(call):
-    """Class and first words of its error."""
+def _status_of(call):
+    """Returns the status code of the call and the start of its message."""
     try:
         call()
         return ["OK", ""]
@@ -65,7 +65,7 @@ def _said(call):
 
 
 def _code(call):
-    return _said(call)[0]
+    return _status_of(call)[0]
 
 
 def _graph(**nodes):
@@ -88,7 +88,7 @@ def _incarnation():
 
 
 def the_devices_of_a_worker():
-    """Every attribute; the incarnation differs by nature."""
+    """Every attribute of each device; the incarnation is random, so only its length counts."""
     devices = [dict(_fields(v)) for n, v in _fields(_call("GetStatus")) if n == 1]
     return [[n, len(v) if n == 6 else plain(v)] for d in devices for n, v in sorted(d.items())]
 
@@ -99,7 +99,7 @@ def the_devices_of_a_cluster():
 
 
 def logging():
-    return [_said(lambda: _call("Logging", *f)) for f in ([], [_field(1, 1)], [_field(3, 7)], [_field(2, 1)])]
+    return [_status_of(lambda: _call("Logging", *f)) for f in ([], [_field(1, 1)], [_field(3, 7)], [_field(2, 1)])]
 
 
 def tracing():
@@ -108,14 +108,14 @@ def tracing():
 
 def a_graph_run_twice_under_one_id():
     handle, one, other = _registered(), next(ID), next(ID)
-    run = lambda step, request: _said(lambda: _call("RunGraph", _field(1, handle), _field(2, step), _field(11, request)))
+    run = lambda step, request: _status_of(lambda: _call("RunGraph", _field(1, handle), _field(2, step), _field(11, request)))
     return [run(11, one), run(12, one), run(13, other), run(14, 0), run(15, 0)]
 
 
 def a_tensor_received_twice_under_one_id():
     key = f"{WORKER};{_incarnation():016x};{WORKER};nobody_sends;0:0"
     again = next(ID)
-    receive = lambda step, request: _said(
+    receive = lambda step, request: _status_of(
         lambda: _call("RecvTensor", _field(1, step), _field(2, key), _field(7, request), timeout=3))
     return [receive(21, again), receive(22, again), receive(23, next(ID))]
 
@@ -123,27 +123,27 @@ def a_tensor_received_twice_under_one_id():
 def a_step_run_twice_under_one_id():
     reply = _call("CreateSession", _field(1, _graph(c=1.0)), service="MasterService")
     handle, again = dict(_fields(reply))[1], next(ID)
-    run = lambda request: _said(
+    run = lambda request: _status_of(
         lambda: _call("RunStep", _field(1, handle), _field(3, "c:0"), _field(8, request), service="MasterService"))
     return [run(again), run(again), run(next(ID)), run(0), run(0)]
 
 
 def a_tensor_of_a_task_that_restarted():
     key = f"{WORKER};{_incarnation() ^ 1:016x};{WORKER};nobody_sends;0:0"
-    return _said(lambda: _call("RecvTensor", _field(1, 31), _field(2, key), _field(7, next(ID)), timeout=3))
+    return _status_of(lambda: _call("RecvTensor", _field(1, 31), _field(2, key), _field(7, next(ID)), timeout=3))
 
 
 def a_graph_that_is_not_there():
-    return _said(lambda: _call("RunGraph", _field(1, "no such graph"), _field(2, 41), _field(11, next(ID))))
+    return _status_of(lambda: _call("RunGraph", _field(1, "no such graph"), _field(2, 41), _field(11, next(ID))))
 
 
 def a_session_that_is_not_there():
-    return [_said(lambda: _call("DeleteWorkerSession", _field(1, "no such session"))),
+    return [_status_of(lambda: _call("DeleteWorkerSession", _field(1, "no such session"))),
             _code(lambda: _registered(b"no such session", called=1))]
 
 
 def a_cluster_of_the_sessions_own():
-    """ConfigProto.cluster_def: the same cluster, one with less, without this task, and without a target."""
+    """ConfigProto.cluster_def: the servers' cluster, subsets of it, one without this task, and one without a target."""
     def cluster(**jobs):
         return b"".join(_field(1, _field(1, job) + b"".join(_field(2, _field(1, i) + _field(2, a)) for i, a in enumerate(l)))
                         for job, l in jobs.items())
@@ -153,7 +153,7 @@ def a_cluster_of_the_sessions_own():
                       service="MasterService", timeout=200)
         handle = dict(_fields(reply))[1]
         devices = _fields(_call("ListDevices", _field(1, handle), service="MasterService"))
-        run = _said(lambda: _call("RunStep", _field(1, handle), _field(3, "c:0"), service="MasterService"))
+        run = _status_of(lambda: _call("RunStep", _field(1, handle), _field(3, "c:0"), service="MasterService"))
         _call("CloseSession", _field(1, handle), service="MasterService")
         return [sorted(plain(dict(_fields(v))[1]) for _, v in devices), run]
 

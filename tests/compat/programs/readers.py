@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers over queues of file names, and sparse tensors that travel as numbers."""
+"""Readers on queues of file names, and sparse tensors that are passed as integer handles."""
 import gzip
 import tempfile
 import threading
@@ -63,14 +63,14 @@ def read(sess, reader, name):
 
 
 def names_of(sess, *names):
-    """An open queue of these file names."""
+    """A queue that has these file names and stays open."""
     queue = tf.FIFOQueue(10, tf.string, shapes=[[]])
     sess.run(queue.enqueue_many([list(names)]))
     return queue
 
 
 def all_of(sess, op, limit=100000):
-    """What it yields until it fails, and with which error."""
+    """Runs the op until it fails; returns the results and the class of the error."""
     seen = []
     while True:
         try:
@@ -80,7 +80,7 @@ def all_of(sess, op, limit=100000):
 
 
 def with_a_file_open(sess):
-    """A reader that has a file does not wait behind one that needs a name."""
+    """A reader with an open file does not wait behind a reader that needs a file name."""
     queue = names_of(sess, short, lines)
     first, second = (tf.TextLineReader().read(queue).value for _ in range(2))
     seen = plain([sess.run(first), sess.run(second)])
@@ -95,7 +95,7 @@ def with_a_file_open(sess):
 
 
 def from_many_threads(sess):
-    """Calls of one reader, of two workers: each record comes once."""
+    """Concurrent calls on one reader return each record once."""
     queue = names_of(sess, lines, short, lines, lines)
     sess.run(queue.close())
     line, seen = tf.TextLineReader().read(queue).value, []
@@ -108,7 +108,7 @@ def from_many_threads(sess):
 
 
 def of_truncated_files(sess):
-    """An error, not the end of the data."""
+    """A truncated file is an error, not the end of the data."""
     seen = []
     for options in (None, tf.python_io.TFRecordOptions(tf.python_io.TFRecordCompressionType.GZIP)):
         with tf.python_io.TFRecordWriter(truncated, options) as w:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input pipelines that go on where a checkpoint found them: each is drawn from, saved, drawn to its end, begun anew,
-restored and drawn to its end again.  Then a program that trains, stops in the middle and is started again."""
+"""Saves and restores the iterators of input pipelines.
+
+Each pipeline reads some elements, saves its iterator, reads to the end, restarts, restores, and reads to the end
+again. Then a program trains, stops in the middle and starts again.
+"""
 import sys
 import tempfile
 
@@ -13,7 +16,7 @@ data, more = tf.data.Dataset, tf.data.experimental
 folder = tempfile.mkdtemp(prefix="muster-")
 
 
-# TensorFlow refuses to save what calls ops with a state of their own, loses its place among lines that end in \r, and repeats an empty batch at the end.
+# TensorFlow cannot save pipelines that call stateful ops, loses its position among lines that end in \r, and repeats an empty batch at the end.
 ELSEWHERE = {"fails", "reduced windows", "single elements", "resampled", "table with a head",
              "loop in a legacy function", "rebatch [12, 0]"}
 
@@ -23,7 +26,7 @@ def taken(sess, element, n):
 
 
 def goes_on(sess, name, dataset):
-    """What comes behind the restore, for some places where the pipeline was stopped."""
+    """Stops the pipeline at some positions, and returns the elements after the restore."""
     iterator = tf.data.make_initializable_iterator(dataset)
     element = iterator.get_next()
     saver = tf.train.Saver([more.make_saveable_from_iterator(iterator)])
@@ -42,7 +45,7 @@ def goes_on(sess, name, dataset):
 
 
 def beyond():
-    """What the other programs' pipelines do not have: state within state."""
+    """Pipelines with nested state, which the other programs do not have."""
     r = data.range(24)
     yield "shuffled by turns", data.range(3).interleave(
         lambda x: data.range(x * 10, x * 10 + 6).shuffle(3, seed=7), cycle_length=2, block_length=2).shuffle(5, seed=3).batch(2)
@@ -70,7 +73,7 @@ def every(out, *parts):
 
 
 def trained(steps, container):
-    """The elements that a run of so many steps saw, and the step that it came to; what other runs left lies in other containers."""
+    """Trains some steps, and returns the elements and the global step of each. The container separates the runs."""
     with tf.Graph().as_default(), tf.device("/job:worker/task:0"), tf.container(container):
         iterator = tf.data.make_one_shot_iterator(
             data.range(40).shuffle(16, seed=5).repeat(2).map(lambda x: tf.cast(x, tf.float32)).batch(4).prefetch(2))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several CPU devices per task (device_count); run under `python -m muster`."""
+"""Tasks with several CPU devices (device_count); run under `python -m muster`."""
 import json
 import socket
 

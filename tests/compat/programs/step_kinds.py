@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that are requested otherwise than by a plain run: in parts, as callables, with a trace.  One function each."""
+"""Steps other than plain runs: partial runs, callables, traced steps. One function each."""
 import numpy as np
 from tensorflow.core.protobuf import config_pb2
 
@@ -94,7 +94,7 @@ def callables_are_checked_when_they_are_made():
 
 
 def callables_with_connected_tensors():
-    """As Keras runs them when tensors take the place of arrays."""
+    """Callables with tensor_connection, as Keras makes them when a tensor replaces an array."""
     x, z = tf.placeholder(tf.float32, [None], name="x"), tf.placeholder(tf.float32, [None], name="z")
     ones, tens = tf.constant([1.0, 2.0], name="ones"), tf.constant([10.0, 20.0], name="tens")
     with tf.control_dependencies([x]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the statistics of a traced step say that is the same on stock servers and on ours."""
+"""Comparable parts of the RunMetadata of a traced step."""
 import json
 import re
 
@@ -7,14 +7,14 @@ from tensorflow.python.client import timeline
 
 
 def picture(stats):
-    """What ran where, without times, and numbers that the partitioner draws."""
+    """Returns the nodes that ran on each device, without times and without random edge numbers."""
     nodes = {}
     for device in stats.dev_stats:
         for n in device.node_stats:
             label = re.sub(r"_S\d+|edge_\d+_|\[[0-9.]+[GM]b/s\] |\[cpu [^]]*\] ", "", n.timeline_label)
-            label = sorted(re.split(r"[(), ]+", label))  # stock turns the inputs of some ops round
+            label = sorted(re.split(r"[(), ]+", label))  # stock exchanges the inputs of some ops
             assert n.all_start_micros > 1e15 and 0 <= n.op_end_rel_micros <= n.all_end_rel_micros < 1e7, n
-            if n.node_name == "RecvTensor":  # stock notes one when its answer is done with, which may be after the step
+            if n.node_name == "RecvTensor":  # stock records a RecvTensor when it has released the answer, which may be after the step
                 assert re.match(r"\[[0-9.]+[KM]?B\] (\[[^]]*\] )?\S+ from /job:\S+ to /job:", n.timeline_label), n.timeline_label
                 continue
             shapes = [[d.size for d in o.tensor_description.shape.dim] for o in n.output]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Event files that the server writes: tf.summary of TensorFlow 2 in a graph, and the ops behind it."""
+"""Event files that the server writes: TensorFlow 2's tf.summary in a graph, and the ops that implement it."""
 import glob
 import tempfile
 
@@ -34,14 +34,14 @@ def _value(v):
 
 
 def _events(folder):
-    """what is in the one file of the folder, without its clock"""
+    """Returns the events of the only file in the folder, without their wall time."""
     names = glob.glob(folder + "/*")
     return [[n.endswith(".v") for n in names]] + [
         [e.step, e.WhichOneof("what"), e.file_version, len(e.graph_def), [_value(v) for v in e.summary.value]] for n in names for e in tf.train.summary_iterator(n)]
 
 
 def _written(*makers):
-    """the events that these ops write, each made for a writer"""
+    """Creates a writer, runs the ops on it, and returns the events that they write."""
     folder = tempfile.mkdtemp(prefix="summary-")
     writer = raw.SummaryWriter(shared_name=folder)
     create = raw.CreateSummaryFileWriter(writer=writer, logdir=folder, max_queue=2, flush_millis=100000, filename_suffix=".v")
@@ -77,7 +77,7 @@ def graphs():
 
 
 def second_version():
-    """tf.summary.create_file_writer and what is written by it, in a graph that a session runs"""
+    """A session runs a graph that writes with tf.summary.create_file_writer."""
     folder, summary = tempfile.mkdtemp(prefix="summary-"), tensorflow.summary
     step = tf.Variable(0, dtype=tf.int64)
     writer = summary.create_file_writer(folder, filename_suffix=".v")

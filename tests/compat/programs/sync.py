@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Synchronous training in lockstep: which workers' gradients make a step is decided here, not by time.
+"""Synchronous training in lockstep: this program decides which workers' gradients form a step, not the timing.
 
 The data are small whole numbers and the rates powers of two, in float64, so that every sum is exact whatever its
 order: the variables have to be those of the stock runtime to the last bit.
@@ -21,7 +21,7 @@ def numbers(worker, step, shape, low=-2, high=3):
 
 
 class Worker:
-    """One replica: a graph and a monitored session of its own, on a task of its own."""
+    """A replica with its own graph, monitored session and task."""
 
     def __init__(self, index, workers, aggregate, build, folder):
         self.index, self.error = index, None
@@ -37,7 +37,7 @@ class Worker:
             tf.summary.scalar("loss", loss)
             self.step = step
             self.counts = [accumulator.num_accumulated() for accumulator, _ in optimizer._accumulator_list]
-            # no token to begin with: a step ends only when its update has been made
+            # without initial tokens a step ends only when its update is complete
             hook = optimizer.make_session_run_hook(chief, num_tokens=0)
             self.session = tf.train.MonitoredTrainingSession(
                 "grpc://" + CLUSTER["worker"][index], is_chief=chief, hooks=[hook], checkpoint_dir=folder,
@@ -50,7 +50,7 @@ class Worker:
         try:
             feed = {tensor: make(self.index, step) for tensor, make in self.feeds.items()}
             self.session.run(self.train, feed)
-        except Exception as e:  # told by the thread that waits
+        except Exception as e:  # the thread that waits raises it
             self.error = e
 
     def look(self):
@@ -58,7 +58,8 @@ class Worker:
 
 
 def together(workers, step):
-    """Each adds its gradients after the one before it: what meets in a sparse accumulator depends on the order."""
+    """Runs the workers so that each adds its gradients after the previous one. The result of a sparse accumulator
+    depends on the order."""
     threads = [threading.Thread(target=w.run, args=(step,), daemon=True) for w in workers]
     end = time.time() + 200
     for i, (worker, thread) in enumerate(zip(workers, threads)):
@@ -75,14 +76,15 @@ def together(workers, step):
 
 
 def train(build, workers, aggregate):
-    """The variables after each step; in step s the workers but one are in time, when one may be late."""
+    """Trains in lockstep, and returns the variables after each step. If aggregate < workers, one worker per step is
+    late."""
     folder = tempfile.mkdtemp(prefix="sync-")
     crew = [Worker(i, workers, aggregate, build, folder) for i in range(workers)]
     seen = [crew[0].look()]
     for step in range(STEPS):
         late = [crew[-1 - step % workers]] if aggregate < workers else []
         together([w for w in crew if w not in late], step)
-        together(late, step)  # its gradient is of a step that is over: dropped
+        together(late, step)  # its gradient belongs to a past step, so it is dropped
         seen.append(crew[-1].look())
     for w in reversed(crew):
         w.session.close()
@@ -106,7 +108,8 @@ def dense(optimizer):
 
 
 def sparse(optimizer, resource):
-    """Rows of a table: gradients come as IndexedSlices, with rows that both workers hit and rows hit twice."""
+    """Trains a table with IndexedSlices gradients. Both workers use some of the same rows, and one worker uses a row
+    twice."""
     def build():
         rows = tf.placeholder(tf.int64, [ROWS])
         y = tf.placeholder(tf.float64, [ROWS, 2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""While loops tied by control edges or by state that they update in place; For over functions that call functions."""
+"""While loops that depend on control edges or on state that they update in place; For loops on nested functions."""
 from common import TARGET, answer_each, error_of, forget, plain, tf
 
 from tensorflow.python.framework import function
@@ -19,7 +19,7 @@ def _count(n, after=(), step=1):
 
 
 def functional_branches_and_loops_run_what_is_needed():
-    """Of If and While only what a fetched output depends on changes variables."""
+    """If and While run only the stateful ops that the fetched output depends on."""
     tf.enable_control_flow_v2()
     try:
         p, i = tf.placeholder_with_default(True, []), tf.constant(0)
@@ -43,7 +43,7 @@ def functional_branches_and_loops_run_what_is_needed():
 
 
 def branch_with_an_uninitialized_variable():
-    """Only the branch that is taken reads it; it is on another task than the predicate."""
+    """Only the taken branch reads the variable, which is on another task than the predicate."""
     tf.enable_control_flow_v2()
     try:
         with tf.device("/job:ps/task:0"):
@@ -116,7 +116,7 @@ def scatter_in_a_loop():
 
 
 def one_iteration_at_a_time():
-    """Only parallel_iterations orders the scatters: their indices are known before the values."""
+    """Only parallel_iterations orders the scatters, because their indices are known before the values."""
     v = tf.get_variable("one_at_a_time", initializer=[3.0, 4.0, 5.0], use_resource=True)
 
     def body(k, _):

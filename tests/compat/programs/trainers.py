@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole trainers, each to its last step: losses, variables, checkpoint and summaries are compared."""
+"""Complete trainers, each to its last step; compares losses, variables, checkpoints and summaries."""
 import glob
 import os
 import tempfile
@@ -21,12 +21,12 @@ def weights(seed):
 
 
 def shown(folder):
-    """The summaries of the event files: [[step, tag, value]], histograms by their moments."""
+    """Returns the summaries of the event files as [[step, tag, value]], histograms by their moments."""
     out = []
     for path in sorted(glob.glob(f"{folder}/seen/events*")):
         for event in tf.train.summary_iterator(path):
             for v in event.summary.value:
-                if "fraction_" in v.tag:  # how full a queue is: a matter of time
+                if "fraction_" in v.tag:  # the fill level of a queue depends on timing
                     continue
                 h = v.histo
                 out.append([event.step, v.tag, [h.min, h.max, h.num, h.sum] if v.HasField("histo") else float(v.simple_value)])
@@ -39,16 +39,18 @@ def variables_of(folder):
 
 
 def trained(train_op, loss, feed=lambda step: {}, steps=STEPS, more=None, hooks=()):
-    """Runs to the last step under a monitored session; all that is left of it.
+    """Runs to the last step in a monitored session, and returns losses, variables, summaries and files.
 
-    Summaries have a run of their own: one that updates the variables too may read them before or after.
+        Summaries are fetched in separate steps. A step that also updates the variables could read them before or
+    after.
+
     """
     tf.summary.scalar("loss", loss)
     for v in tf.trainable_variables():
         tf.summary.histogram(v.op.name, v)
     merged, fetched = tf.summary.merge_all(), [train_op, loss] + ([more] if more is not None else [])
     folder, losses, others = tempfile.mkdtemp(prefix="trained-"), [], []
-    writer = tf.summary.FileWriter(f"{folder}/seen")  # the session has a writer of its own
+    writer = tf.summary.FileWriter(f"{folder}/seen")  # separate from the session's own writer
     with tf.train.MonitoredTrainingSession(TARGET, checkpoint_dir=folder, save_checkpoint_steps=steps // 2,
                                            save_checkpoint_secs=None, save_summaries_steps=None, save_summaries_secs=None,
                                            log_step_count_steps=None,
@@ -114,7 +116,7 @@ def words(step, n=16, vocabulary=40):
 
 
 def embeddings(strategy, optimizer, resource=False):
-    """A table in two parts, one on each parameter server."""
+    """A table in two partitions, one on each parameter server."""
     with on_the_cluster():
         rows, labels = tf.placeholder(tf.int64, [None]), tf.placeholder(tf.int64, [None])
         table = tf.get_variable("table", [40, 5], initializer=tf.random_uniform_initializer(-1, 1, seed=4), use_resource=resource,
@@ -163,7 +165,7 @@ def embeddings_of_bags_of_words():
 
 
 def towers_in_one_graph():
-    """In-graph replication: one client, a copy of the model on each worker, the gradients averaged."""
+    """In-graph replication: one client builds a copy of the model on each worker, and averages the gradients."""
     optimizer = tf.train.GradientDescentOptimizer(0.1)
     grads, losses, feeds = [], [], []
     for task in range(2):
@@ -223,7 +225,7 @@ def a_gru_in_a_while_loop():
 
 
 def a_loop_by_hand():
-    """tf.while_loop with an array of losses, differentiated; the trip count is fed."""
+    """tf.while_loop with a TensorArray of losses and its gradient; the number of iterations is fed."""
     with on_the_cluster():
         x, trips = tf.placeholder(tf.float32, [4]), tf.placeholder(tf.int32, [])
         w = tf.get_variable("w", initializer=[[0.5, -0.25, 0.0, 0.25]] * 4)
@@ -238,7 +240,7 @@ def a_loop_by_hand():
 
 
 def _record_files():
-    """Two TFRecord files of examples and one of text, which the tasks read."""
+    """Writes two TFRecord files of examples and a text file, which the tasks read."""
     folder = tempfile.mkdtemp(prefix="input-")
     for k in range(2):
         with tf.io.TFRecordWriter(f"{folder}/part{k}.tfrecord") as out:
@@ -259,7 +261,7 @@ def fit(x, y):
 
 
 def input_from_queues_of_records():
-    """string_input_producer, a reader, parse_single_example and batch; one thread, so that the order is fixed."""
+    """string_input_producer, a reader, parse_single_example and batch, with one thread so that the order is fixed."""
     folder = _record_files()
     with on_the_cluster():
         names = tf.train.string_input_producer(sorted(glob.glob(f"{folder}/*.tfrecord")), shuffle=False)
@@ -282,7 +284,7 @@ def input_from_queues_of_text():
 
 
 def input_from_a_shuffled_queue():
-    """What the shuffle gives is up to the server; that every row comes once an epoch is not."""
+    """The server chooses the shuffle order, but every epoch must have each row once."""
     with on_the_cluster():
         row = tf.train.slice_input_producer([tf.range(24)], shuffle=True, num_epochs=2, seed=3)[0]
         rows = tf.train.shuffle_batch([row], 6, 40, 10, num_threads=1, seed=5)
@@ -318,7 +320,7 @@ def _keras_model():
 
 
 def a_keras_model_in_graph_mode():
-    """fit, evaluate and predict through a session on a cluster's task."""
+    """fit, evaluate and predict in a session on a task of the cluster."""
     keras = tf.keras
     x, y = images(0, 48)
     with tf.Session(TARGET) as sess:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of tensors and other variants: in loops, in branches, as constants."""
+"""Tensor lists and other variants in loops, in branches and as constants."""
 from common import TARGET, answer_each, forget, plain, tf
 
 from tensorflow.core.framework import attr_value_pb2, tensor_pb2

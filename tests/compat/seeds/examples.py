@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of examples/python on stock's servers and on ours: what they print has to agree."""
+"""Runs the programs of examples/python on stock's servers and on ours, and compares their output."""
 import glob
 import os
 import re
@@ -16,7 +16,7 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 
 
 def numbers_apart(text):
-    """Lines with their reals taken out, and the reals."""
+    """Splits the text into lines with placeholders for numbers, and the numbers."""
     return [NUMBER.sub("#", text).splitlines(), [float(n) for n in NUMBER.findall(text)]]
 
 
@@ -54,7 +54,7 @@ def example_three_adds():
 
 
 def on_three(name):
-    """A program of a ps and two workers."""
+    """Runs a program with a ps and two workers."""
     return lambda job: job.run(EXAMPLES + name, "--ps_hosts=" + job.hosts(1), "--worker_hosts=" + job.hosts(2))
 
 
@@ -73,7 +73,7 @@ def example_evolution():
     return prints_the_same(on_three("evolution.py"))
 
 
-TWINS = {  # by name: what the Python program is given, then what the C program is, as numbers of hosts
+TWINS = {  # program name: (flags of the Python program, arguments of the C program), both with numbers of hosts
     "hello": ([], []), "cluster_spec": ([], []), "three_adds": (["--hosts=", 3], [3]),
     "place_ps_worker": (["--ps_hosts=", 2, "--worker_hosts=", 1], [2, 1]),
     "in_graph": (["--ps_hosts=", 1, "--worker_hosts=", 2], [1, 2]),
@@ -81,7 +81,7 @@ TWINS = {  # by name: what the Python program is given, then what the C program 
 
 
 def with_defs_in_order(text):
-    """The text with each ClusterDef as a dictionary: protobuf may write the entries of a map in any order."""
+    """Replaces each serialized ClusterDef by a sorted dictionary, since protobuf may write map entries in any order."""
     from tensorflow.core.protobuf import cluster_pb2
 
     def jobs(m):
@@ -92,7 +92,7 @@ def with_defs_in_order(text):
 
 
 def example_twins():
-    """examples: each C program comes to what its twin in Python comes to"""
+    """examples: each C program has the results of its Python counterpart"""
     for name, (python, c) in TWINS.items():
         with Job("muster", f"{folder}/twin-{name}") as job:
             flags = [f + job.hosts(n) for f, n in zip(python[::2], python[1::2])]
@@ -109,7 +109,7 @@ def example_twins():
 
 
 def start_trainer(job, workers, *more):
-    """The ps tasks run; returns how to start a worker."""
+    """Starts the ps tasks, and returns a function that starts a worker."""
     hosts = ["--ps_hosts=" + job.hosts(2), "--worker_hosts=" + job.hosts(workers), *more]
     for i in range(2):
         job.start(EXAMPLES + "trainer.py", *hosts, "--job_name=ps", f"--task_index={i}")
@@ -133,7 +133,8 @@ LINE = re.compile(r"worker (\d): (\d+) steps here, global step (\d+), loss (\S+)
 
 
 def train_in_two(job, steps, *more):
-    """([(steps, global step, loss)] of both workers, checkpoint); worker 1 comes when worker 0 has initialised."""
+    """Trains with two workers; worker 1 starts when worker 0 has initialized the variables. Returns ([(steps, global
+    step, loss)], checkpoint)."""
     path = f"{job.folder}/checkpoints"
     worker = start_trainer(job, 2, f"--steps={steps}", f"--checkpoint_dir={path}", "--pause=0.01", *more)
     chief = worker(0)
@@ -160,7 +161,7 @@ def example_trainer():
     steps = 1500
     for results, saved in with_each(lambda job: train_in_two(job, steps), folder):
         check_trained(results, saved, steps)
-        # a step may see the global step as it was before it, so that each worker goes on once more than it should
+        # a step may read the global step before its own increment, so each worker may run one step too many
         if sum(here for here, _, _ in results) > steps - 1 + 2 * len(results):
             raise Different(f"{results} steps were run, {steps} were asked for")
     return f"{[r[0] for r in results]} steps by worker"
@@ -196,7 +197,7 @@ def example_own_trainer():
                           timeout=PATIENCE)
     if done.returncode or "own-trainer: succeeded" not in done.stdout:
         raise Different(f"muster run ends with {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
-    # the other worker may come too late for any of the steps: the job is over when its chief has ended
+    # the other worker may start too late to run any step, because the job ends with its chief
     chief = LINE.search(Path(f"{out}/logs/worker-0.log").read_text())
     if not chief or not float(chief[4]) < 1.6 or int(checkpoint(out)["global_step"]) < 200:
         raise Different(f"the chief says {chief and chief[0]}")

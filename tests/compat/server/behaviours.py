@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What servers do beyond single steps: each function of a program is one line of the report."""
+"""Server behaviour beyond single steps: each function of a program is one line of the report."""
 import json
 import re
 
@@ -7,7 +7,7 @@ from cluster import PATIENCE, Cluster
 from compare import Different, both, close, core, folder, report
 from job import Job, with_each
 
-# Not there yet on ours, each with its reason; a case that passes all the same is told.
+# Known differences with their reasons; a case that passes nevertheless is reported.
 MISSING = {}  # program: why it fails on our servers
 
 
@@ -18,7 +18,7 @@ def compare_each(group, stock, ours):
             close(stock[name], ours.get(name))
         except Different as e:
             error = e
-        # an exception that is not a server's: the program would compare nothing
+        # no server error: the program would compare nothing
         if isinstance(stock[name], str) and re.match(r"raises \w+: |takes longer", stock[name]):
             error = f"it fails with stock: {stock[name]}"
         words = f"{group}: {name.replace('_', ' ')}"
@@ -47,18 +47,18 @@ def raw():
     compare_each("raw", *both(lambda c: c.run("raw")))
 
 
-# Stock aborts, or reports what follows from a cause that ours names.
+# Stock aborts, or reports a consequence of an error that ours names.
 ABORTS = {"missing value of a constant", "number below its minimum", "constant with a negative size", "only a control input"}
 ANY_TEXT = {"int for a type", "string for a type", "attribute without a value", "placeholder for a type", "type that is none", "type zero",
             "negative number", "string for a function", "device that is no name", "scalar for a matrix",
             "two missing attributes", "reference as a type", "handle that asks for another type"}
-# Ours reports these only where a step needs the node: it tolerates ops, functions and devices that it lacks.
+# Ours reports these only when a step needs the node: it accepts unknown ops, functions and devices.
 LATE = {"no op", "op that is none", "function that is not there", "string for a function", "device that is no name", "device that is not there",
         "partners apart"}
 
 
 def broken_text(text):
-    """Without the op's signature, the names of devices and what this process logged before."""
+    """Removes the op's signature, device names and earlier log messages of the process."""
     return re.sub(r"Op<name=(\w+).*?>(?=; NodeDef|$)", r"Op<\1>", core(text.split("\nRecent warning")[0].split(" in binary running on")[0]))
 
 
@@ -107,14 +107,14 @@ def prints():
     def run(cluster):
         answer = cluster.run("prints")
         log = (cluster.folder / "worker0.log").read_bytes().decode("latin-1")
-        log = re.sub(r"\d\d:\d\d:\d\d\.\d+Z .*\n", "", log)  # ours, of other events
+        log = re.sub(r"\d\d:\d\d:\d\d\.\d+Z .*\n", "", log)  # our log lines about other events
         return answer, log[log.index("<<\n"):log.index(">>\n")].splitlines()
 
     close(*both(run, ps=1, worker=1))
 
 
 def mixed():
-    """the same where one task is of the other kind: ours among stock's, stock's among ours"""
+    """loops on clusters in which one task is of the other kind of server"""
     stock = None
     for name, odd in (("stock", None), ("stock", ("ps", 0)), ("muster", ("ps", 0)), ("muster", ("worker", 1))):
         with Cluster(name, f"{folder}/mixed-{name}-{odd and odd[0]}", odd=odd) as cluster:
@@ -125,7 +125,7 @@ def mixed():
 
 
 def servers():
-    """tf.train.Server's own interface"""
+    """the interface of tf.train.Server"""
     def run(job):
         return json.loads(job.run("tests/compat/programs/own_servers.py").strip().splitlines()[-1])
     compare_each("servers", *with_each(run, folder))
@@ -160,7 +160,7 @@ def collectives():
 
 
 def joins():
-    """A ps whose server ends does not go on behind join()."""
+    """join() does not return in a ps whose server ends"""
     with Job("muster", f"{folder}/joins") as job:
         said = job.run("tests/compat/programs/joins.py")
     if said != "joins\n":
@@ -168,7 +168,7 @@ def joins():
 
 
 def forks():
-    """A server ends with its program, also if a fork of the program lives on."""
+    """a server ends with its program, even if a fork of the program lives on"""
     with Job("muster", f"{folder}/forks") as job:
         task = job.start("tests/compat/programs/forks.py")
         job.wait_for("end of the server", lambda: job.said(task) == "the server has ended\n")
@@ -191,7 +191,7 @@ def leaves_open():
 
 
 def trainers_for_1():
-    """TensorFlow 1's names under `import tensorflow`, however the trainer imports it; else the error names --tf1"""
+    """TensorFlow 1 names under any form of `import tensorflow`; otherwise the error mentions --tf1"""
     with Job("muster", f"{folder}/trainers_for_1") as job:
         def write(name, text):
             path = job.folder / name

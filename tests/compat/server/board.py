@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorBoard itself, asked over HTTP for what the C trainer has written."""
+"""TensorBoard serves the summaries of the C trainer over HTTP."""
 import json
 import subprocess
 import sys
@@ -15,7 +15,7 @@ STEPS = 400
 
 
 def train(out):
-    """A small job of the C trainer with its events in `out`."""
+    """Runs a small job of the C trainer that writes its events to `out`."""
     text = (ROOT / "examples/softmax.yaml").read_text()
     lines = []
     for line in text.splitlines():
@@ -38,7 +38,7 @@ def ask(port, path, **query):
 
 
 def tags_once_read(port, board):
-    """The scalars' tags by run, as soon as the test's accuracy, which is written last, is among them."""
+    """Waits for the test accuracy, which is written last, and returns the scalar tags by run."""
     end = time.time() + PATIENCE
     while time.time() < end:
         if board.poll() is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C client drives stock's servers as it drives ours: examples/softmax.c, asynchronously and in step."""
+"""The C client on stock's servers and on ours: examples/softmax.c, asynchronously and synchronously."""
 import os
 import re
 import subprocess
@@ -9,13 +9,13 @@ import numpy as np
 from cluster import PATIENCE, ROOT
 from compare import Different, both, checkpoint, folder
 
-STEPS = 3000  # as the program has it
+STEPS = 3000  # as in the program
 LOSS = re.compile(r"progress step=(\d+) .* loss=(\S+) ")
 PROGRAM = ROOT / "build/release/examples/softmax"
 
 
 def train(cluster, of, *in_step):
-    """The losses that both workers told last, and the checkpoint that the servers wrote."""
+    """Trains; returns the last loss of each worker, and the checkpoint that the servers wrote."""
     path = f"{folder}/{of}-{cluster.name}"
     if not PROGRAM.exists():
         raise Different(f"{PROGRAM} is not there: make examples")
@@ -54,7 +54,7 @@ def c_client():
 
 
 def c_client_sync():
-    """the C client trains on stock's servers and on ours, in step"""
+    """the C client trains on stock's servers and on ours, synchronously"""
     for losses, saved in both(lambda c: train(c, "c-sync", 2), ps=2):
         check(losses, saved)
     return f"losses {losses}"
@@ -73,7 +73,7 @@ def c_client_callables():
 
 
 def save_with_tensorflow(path, step):
-    """What softmax.c saves, of another origin: nothing learnt yet, but for a mark in b."""
+    """Saves the variables of softmax.c with TensorFlow: zero weights, and a recognizable value in b."""
     import tensorflow.compat.v1 as tf
     with tf.Graph().as_default(), tf.Session() as sess:
         tf.get_variable("W", initializer=np.zeros((64, 10), np.float32))
@@ -84,7 +84,7 @@ def save_with_tensorflow(path, step):
 
 
 def c_client_goes_on():
-    """the C client goes on from a checkpoint of TensorFlow's, on stock's servers and on ours"""
+    """the C client continues from a checkpoint of TensorFlow's, on stock's servers and on ours"""
     for_steps = 500
 
     def run(cluster):
@@ -93,7 +93,7 @@ def c_client_goes_on():
 
     for losses, saved in both(run, ps=2):
         check(losses, saved)
-        # the gradients of b sum to 0 over the classes, so that its mean stays what it was
+        # the gradients of b sum to 0 over the classes, so the mean of b does not change
         if not abs(saved["b"].mean() - 100) < 0.1:
             raise Different(f"b is {saved['b']}: it was not restored")
     return f"from step {STEPS - for_steps}"

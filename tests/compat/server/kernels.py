@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each kernel alone beside TensorFlow's: every case of ops_cases.py, without a server."""
+"""Compares single kernels with TensorFlow's: every case of ops_cases.py, without a server."""
 import re
 import subprocess
 import sys
@@ -8,11 +8,11 @@ from cluster import PYTHON, ROOT
 from compare import Different
 
 DRIVER = ROOT / "build/release/tests/kernels/op_driver"
-MINUTES = 8  # they take one on a machine that others use as well
+MINUTES = 8  # they take one minute on a machine with other load
 
 
 def kernels():
-    """some seventeen thousand cases of single ops, what is refused too"""
+    """some seventeen thousand cases of single ops, also invalid ones"""
     if not DRIVER.exists():
         raise Different(f"{DRIVER} is not there: make {DRIVER.relative_to(ROOT)}")
     out = subprocess.run([sys.executable, ROOT / "tests/compat/ops_diff.py", DRIVER, "--threads", "2"], cwd=ROOT,
@@ -34,7 +34,7 @@ def types():
 
 
 def op_table(*files):
-    """every row of the op table beside the definition of the op in TensorFlow"""
+    """every row of the op table and the definition of the op in TensorFlow"""
     out = subprocess.run([PYTHON if files else sys.executable, ROOT / "tests/compat/table_diff.py", *files], cwd=ROOT, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True, timeout=60 * MINUTES).stdout
     said = re.search(r"(\d+ rows), (\d+) differ", out)
@@ -49,7 +49,7 @@ def static_shapes():
 
 
 def without_difference(program, *arguments):
-    """The last line of a program that compares drawn cases; none may differ."""
+    """Runs a program that compares drawn cases, and returns its last line; raises Different if a case differs."""
     out = subprocess.run([sys.executable, ROOT / "tests/compat" / program, *arguments], cwd=ROOT, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True, timeout=60 * MINUTES).stdout
     said = re.search(r"^\d+ (?:cases|graphs), 0 failed.*", out, re.M)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks are killed and started again in the middle of monitored training; nothing else is done to help."""
+"""Kills and restarts tasks in the middle of monitored training; recovery needs no other action."""
 import glob
 import pathlib
 import re
@@ -24,7 +24,7 @@ class Training:
                                                  f"--steps={STEPS}", f"--checkpoint_dir={self.path}", "--pause=0.02", *self.more)
 
     def saved(self):
-        """The step of the newest checkpoint; -1 when there is none."""
+        """The step of the newest checkpoint; -1 if there is none."""
         return max([int(re.search(r"-(\d+)\.index", p)[1]) for p in glob.glob(f"{self.path}/model.ckpt-*.index")],
                    default=-1)
 
@@ -38,7 +38,7 @@ class Training:
         self.job.wait_for(f"checkpoint of step {step} (the last is of {self.saved()})", there)
 
     def kill(self, role, index):
-        """Killed, gone for a second, started again; goes on from at most the last checkpoint on."""
+        """Kills the task, starts it again after a second, and waits for 100 steps beyond the last checkpoint."""
         before = self.saved()
         self.tasks[role, index].kill()
         self.tasks[role, index].wait()
@@ -48,7 +48,7 @@ class Training:
 
 
 def kill_in_turn(name, victims, *more):
-    """Training with two ps and two workers to its last step, each victim killed and started again on the way."""
+    """Trains with two ps and two workers to the last step; kills and restarts each victim during the training."""
     with Job("muster", f"{folder}/{name}") as job:
         t = Training(job, *more)
         for task in (("ps", 0), ("ps", 1), ("worker", 0)):
@@ -70,20 +70,20 @@ def kill_in_turn(name, victims, *more):
 
 
 def restarts():
-    """a worker, a ps and the chief are killed in turn; training goes on from the last checkpoint"""
+    """a worker, a ps and the chief are killed in turn; training continues from the last checkpoint"""
     return kill_in_turn("restarts", (("worker", 1), ("ps", 0), ("ps", 1), ("worker", 0)))
 
 
 def restarts_sync():
-    """a worker and the chief of synchronous training are killed in turn; the other one waits, and training goes on
+    """a worker and the chief of synchronous training are killed in turn; the other one waits, and training continues
 
-    No ps: the client's queue runner closes the queue of tokens on the ps that lives, and all workers end.
+    A ps is not killed: the client's queue runner would close the token queue on the other ps, and all workers would end.
     """
     return kill_in_turn("restarts-sync", (("worker", 1), ("worker", 0)), "--sync")
 
 
 def goes_on():
-    """a worker that starts again while the ps lives goes on from the ps' state, newer than any checkpoint"""
+    """a worker that restarts while the ps runs continues from the state of the ps, which is newer than any checkpoint"""
     got = {}
     for name in ("stock", "muster"):
         there = pathlib.Path(f"{folder}/goes-on-{name}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole trainers: each function of the programs is one line of the report."""
+"""Complete trainers: each function of the programs is one line of the report."""
 from cluster import CLIENT, stock_with_contrib
 from compare import both
 from server import kernels
@@ -7,17 +7,17 @@ from server.behaviours import compare_each
 
 
 def lockstep():
-    """synchronous training, to the last bit"""
+    """synchronous training, equal to the last bit"""
     compare_each("lockstep", *both(lambda c: c.run("sync"), ps=2, worker=3))
 
 
 def trainers():
-    """whole trainers on 2 ps and 2 workers: losses, variables, checkpoints, summaries"""
+    """complete trainers on 2 ps and 2 workers: losses, variables, checkpoints, summaries"""
     compare_each("trainers", *both(lambda c: c.run("trainers", seconds=900), ps=2))
 
 
 def old_style():
-    """programs as their users wrote them for TensorFlow 1, of many kinds"""
+    """programs in the style of TensorFlow 1 users, of many kinds"""
     compare_each("old_style", *both(lambda c: c.run("old_style"), ps=2, worker=1))
 
 
@@ -32,12 +32,12 @@ def old_pictures():
 
 
 def old_input():
-    """how old programs read and decode what they train on"""
+    """input and decoding in old programs"""
     compare_each("old_input", *both(lambda c: c.run("old_input"), ps=1, worker=1))
 
 
 def old_texts():
-    """programs on texts and ragged rows, and a few whose layers are rare"""
+    """programs on text and ragged tensors, and a few with rare layers"""
     compare_each("old_texts", *both(lambda c: c.run("old_texts"), ps=1, worker=1))
 
 
@@ -47,12 +47,12 @@ def summary_files():
 
 
 def quantized():
-    """reals as integers of a range, and back"""
+    """quantization and dequantization"""
     compare_each("quantized", *both(lambda c: c.run("quantized"), ps=1, worker=1))
 
 
 def rare_state():
-    """staging maps, accumulators of half, saved readers, tables under their older names"""
+    """staging maps, accumulators of half, saved readers, tables with deprecated names"""
     compare_each("rare_state", *both(lambda c: c.run("rare_state"), ps=1, worker=1))
 
 
@@ -62,7 +62,7 @@ def owned_resources():
 
 
 def old_sessions():
-    """what old programs do with sessions, hooks, savers and graphs"""
+    """sessions, hooks, savers and graphs as old programs use them"""
     compare_each("old_sessions", *both(lambda c: c.run("old_sessions"), ps=2, worker=1))
 
 
@@ -72,23 +72,23 @@ def estimators():
 
 
 def keras_layers():
-    """today's Keras layers with eager execution turned off: what fit, evaluate, predict and weights give"""
+    """current Keras layers with eager execution disabled: results of fit, evaluate and predict, and weights"""
     compare_each("Keras layers", *both(lambda c: c.run("keras_layers", seconds=300), worker=1))
 
 
 def contrib():
-    """programs with the ops of tf.contrib, beside servers of 1.15 that have loaded it"""
+    """programs with the ops of tf.contrib, on 1.15 servers that have loaded them"""
     kernels.op_table("contrib")
     compare_each("contrib", *both(lambda c: c.run("contrib"), stock=stock_with_contrib))
 
 
 def old_answers():
-    """inputs that servers of 1.15 answer in another way than later ones"""
+    """inputs for which 1.15 servers return other results than later versions"""
     compare_each("old answers", *both(lambda c: c.run("old_answers"), stock=stock_with_contrib))
 
 
 def boosted_trees():
-    """estimators of boosted trees, which TensorFlow 1.15 has and later versions do not run"""
+    """boosted trees estimators, which only TensorFlow 1.15 runs"""
     compare_each("boosted trees", *both(lambda c: c.run("boosted_trees", seconds=900), worker=1, chief=1, stock=stock_with_contrib))
 
 
