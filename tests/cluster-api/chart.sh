@@ -13,23 +13,23 @@ expect_rejected() { # MESSAGE ARGUMENT...
   case $said in *"$want"*) ;; *) echo "for $* expected '$want', got: $said"; return 1 ;; esac
 }
 
-test_the_chart_renders_what_its_values_say() {
+test_the_chart_renders_its_values() {
   command -v helm >/dev/null || tests/k8s/up build helm
   helm lint --strict charts/muster >/dev/null
   deploy/generate --check
-  # namespaced: a Role in each and nothing that is cluster-wide
+  # namespaced mode: a Role in each namespace and nothing cluster-wide
   case $(kinds --set 'watchNamespaces={a,b}' --set crds.enabled=false) in
   *Cluster*) echo 'cluster-wide rights in namespaced mode'; return 1 ;;
   *'Role*3 RoleBinding*3'*) ;;
   *) kinds --set 'watchNamespaces={a,b}' --set crds.enabled=false; return 1 ;;
   esac
   [ "$(rendered --set 'watchNamespaces={a,b}' | grep -c -e '--namespace=[ab]$')" = 2 ]
-  # with rbac.nodes: of nodes, and of nothing else
+  # with rbac.nodes: one ClusterRole for nodes only
   rendered --set 'watchNamespaces={a}' --set rbac.nodes=true -s templates/rbac.yaml | python3 -c '
 import re, sys
 roles = [d for d in sys.stdin.read().split("---") if "\nkind: ClusterRole\n" in d]
 assert len(roles) == 1 and re.findall(r"resources: (.*)", roles[0]) == ["[nodes]"], roles'
-  # secrets are written and never read; no right to run things in pods, none over everything
+  # secrets can be written and not read; no pods/exec, and no rule for all resources
   [ "$(rendered -s templates/rbac.yaml | grep -A1 secrets | sort -u)" = $'  resources: [secrets]\n  verbs: [create, patch]' ]
   if rendered -s templates/rbac.yaml | grep -E "pods/exec|'\*'|escalate|impersonate"; then return 1; fi
   rendered --set podDisruptionBudget.enabled=true,podDisruptionBudget.minAvailable=2 | grep -A12 'kind: PodDisruptionBudget' |
@@ -47,7 +47,7 @@ assert chosen and all(line.strip() in service for line in chosen), chosen'
   [ "$(kinds --set metrics.service.enabled=false,crds.enabled=false,leaderElection.enabled=false,rbac.create=false)" = \
     'Deployment*1 Secret*1 ServiceAccount*1' ]
   [ "$(rendered --set 'networkPolicy.statusFrom={a,b}' | grep -c -e '--status-from=a,b$')" = 1 ]
-  # the key of the jobs' tokens: long and random, mounted and never read through the API
+  # the key of the job tokens is long and random, and is mounted instead of read through the API
   [ "$(rendered -s templates/token-key.yaml | sed -n 's/^  key: //p' | base64 -d | wc -c)" = 64 ]
   [ "$(rendered -s templates/token-key.yaml)" != "$(rendered -s templates/token-key.yaml)" ]
   [ "$(kinds --set tokenKey.create=false,metrics.service.enabled=false,crds.enabled=false,leaderElection.enabled=false,rbac.create=false)" = \

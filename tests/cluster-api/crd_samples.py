@@ -26,7 +26,7 @@ def used(value, path=()):
 
 have = set()
 for name in glob.glob("deploy/samples/*.yaml") + glob.glob("examples/*.yaml"):
-    # as the server parsed it, without defaults
+    # as the server parsed them, without defaults
     text = subprocess.run(["kubectl", "create", "--dry-run=client", "--validate=false", "-o", "json", "-f", name],
                           capture_output=True, text=True, check=True).stdout
     have |= set(used(json.loads(text).get("spec", {})))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by run.sh: gangs under the real definitions of scheduler-plugins and Kueue, which are Go modules and pinned
-# like the programs of tests/k8s.  Neither scheduler runs here: the tests check the objects that they read.
+# Sourced by run.sh: gangs with the CRDs of scheduler-plugins and Kueue, whose Go modules are pinned like the
+# programs of tests/k8s.  Neither scheduler runs here: the tests check the objects that the schedulers would read.
 
-module() { # PATH@VERSION SUM: its sources in $sources; false where they cannot be fetched
+module() { # PATH@VERSION SUM: sets $sources to the sources of the module; fails if they cannot be fetched
   local said
   if ! said=$(cd / && GOFLAGS=-mod=mod GOWORK=off timeout 120 go mod download -json "$1" 2>&1); then
     echo "    LEFT OUT: $1 cannot be fetched: $(tr -d '\n' <<<"$said" | tail -c 160)"
@@ -11,7 +11,7 @@ module() { # PATH@VERSION SUM: its sources in $sources; false where they cannot 
   sources=$(sed -n 's/.*"Dir": "\(.*\)".*/\1/p' <<<"$said")
   grep -qF "\"Sum\": \"$2\"" <<<"$said" || sources=/not/the/one/that/was/pinned
 }
-define() { # FILE...: custom resources, and the server serves them
+define() { # FILE...: applies CRDs and waits until the API server serves them
   local f
   # kubectl wait fails while the condition does not exist
   for f in "$@"; do kubectl apply --server-side -f "$f" >/dev/null && eventually established "$f"; done
@@ -76,7 +76,7 @@ test_a_gang_in_a_queue_of_kueue() {
   start_operator
   started=${EPOCHREALTIME/./}
   gang queued 'gang: kueue, queue: training'
-  # a group is admitted as a whole, so all its pods must exist
+  # Kueue admits a group as a whole, so all its pods must exist
   eventually pods_are queued 'queued-ps-0 queued-ps-1 queued-worker-0 queued-worker-1'
   echo "    pods in $(((${EPOCHREALTIME/./} - started) / 1000)) ms"
   for p in queued-ps-0 queued-worker-1; do

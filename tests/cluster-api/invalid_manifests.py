@@ -38,7 +38,7 @@ def merged(base, more):
 
 
 def fields(schema, path=()):
-    """(path, schema) of every field; tasks are looked at as those of "worker"."""
+    """Yields (path, schema) of every field; "worker" stands for every task."""
     for name, sub in schema.get("properties", {}).items():
         if sub.get("description", "").startswith("Not a field"):
             continue
@@ -93,7 +93,7 @@ def wrong_values(schema):
 
 
 def other_value(schema, path):
-    """A valid value that is hardly the one that is there; None when the field is a mere container."""
+    """Returns a valid value that differs from the present one, or None for a container."""
     if "enum" in schema:
         return schema["enum"][-1] if schema.get("default") != schema["enum"][-1] else schema["enum"][0]
     if schema.get("x-kubernetes-int-or-string"):
@@ -104,7 +104,7 @@ def other_value(schema, path):
     if kind == "boolean":
         return not schema.get("default", False)
     if kind in ("integer", "number"):
-        # far enough from 0 that no deadline fires
+        # far from 0, so that no deadline expires
         value = schema.get("default", 1000 if kind == "integer" else 0) + (1 if kind == "integer" else 0.01)
         return min(value, schema.get("maximum", value))
     if kind == "string":
@@ -152,7 +152,7 @@ def bad():
     for path, schema in fields(schema_of_spec()):
         for value in wrong_values(schema):
             cases.append((path, value))
-    # not restricted by the schema: the operator must report it
+    # the schema does not restrict these; the operator must report the error
     for template in (7, "x", [], {"spec": 3}, {"spec": {"containers": {}}}, {"spec": {"containers": ["no map"]}},
                      {"spec": {"containers": [{"env": 3}]}}, {"spec": {"volumes": "x"}}, {"metadata": []},
                      {"metadata": {"labels": 3}}, {"spec": {"containers": [{"ports": [{"containerPort": "x"}]}]}},
@@ -203,7 +203,7 @@ def bad():
     return 1 if wrong or len(cases) < 200 else 0
 
 
-# (old value, new value) for the rules that compare the two
+# (old value, new value) for the rules that compare both
 TRANSITIONS = [
     ({}, {"tasks": {"more": {}}}),
     ({}, {"tasks": {"ps": {"replicas": 2}}}),

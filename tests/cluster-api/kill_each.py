@@ -21,13 +21,13 @@ from world import (JOBS, Kubelet, Operator, Proxy, call, in_parallel, make_names
 PARALLEL_RUNS = int(os.environ.get("KILL_PARALLEL", 10))
 STATUS_MIN_INTERVAL_S = 5  # as in operator/controller/status.c
 STEP_LIMIT_S = 60
-RUNS_PER_CASE = 3  # a call that did not come gets as many runs
+RUNS_PER_CASE = 3  # a call that does not occur gets this many runs
 OWNED = ("api/v1/namespaces/%s/pods", "api/v1/namespaces/%s/services", "api/v1/namespaces/%s/secrets",
          "apis/networking.k8s.io/v1/namespaces/%s/networkpolicies")
 
 
 def without_identity(text, namespace):
-    """The text without what differs between runs: namespace, times, uids, hashes and certificates."""
+    """Removes the parts that differ between runs: namespace, times, uids, hashes and certificates."""
     text = text.replace(namespace, "NAMESPACE")
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text)
     text = re.sub(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", "CERTIFICATE", text)
@@ -124,7 +124,7 @@ class Run:
 
     # ---- the end ----
     def collect_garbage(self):
-        """No garbage collector runs here: deletes what a deleted job owned."""
+        """Deletes the dependents of a deleted job, since no garbage collector runs here."""
         if call("GET", self.job_path)[0] == 404:
             for path in OWNED:
                 call("DELETE", "/" + path % self.namespace, {"gracePeriodSeconds": 0})
@@ -163,7 +163,8 @@ class Run:
         return self.writes() == before
 
     def check_end(self, wanted):
-        """The state of the run without faults is reached, and it stays when one more operator has read it."""
+        """Checks that the run has reached the state of the run without faults, and that another operator does not
+        change it."""
         deadline = time.monotonic() + STEP_LIMIT_S / 2
         while self.state() != wanted:
             assert time.monotonic() < deadline, "the end differs:\n" + "\n".join(
@@ -179,7 +180,7 @@ class Run:
         assert self.state() == wanted, "the end does not stay"
 
     def play(self, wanted=None):
-        """Returns the state at the end."""
+        """Runs the scenario with one kill, and returns the final state."""
         try:
             must("POST", JOBS % self.namespace, manifest("j", **self.scenario.spec))
             self.start_operator()
@@ -198,14 +199,14 @@ class Run:
 
 
 def cases_of(name, everything):
-    """The run without faults, its end, and the (scenario, end, (kind, nth, side), leader) of each case."""
+    """Runs the scenario without faults; returns (scenario, end, (kind, nth, side), leader) of each case."""
     run = Run(SCENARIOS[name], f"kill-{name}")
     wanted = run.play()
     sides = ("before", "after") if everything else ("after",)
     calls = [(kind, n, side) for kind, times in run.calls.items() for n in range(1, times + 1) for side in sides
              if everything or kind[0] != "GET"]
     cases = [(name, wanted, c, False) for c in calls]
-    if name == "finish":  # these wait for a lease to expire, so they come first
+    if name == "finish":  # these wait for a lease to expire, so they start first
         led = Run(SCENARIOS[name], "kill-led", leader=True)
         led.play()
         cases = [(name, wanted, (kind, n, side), True) for kind, times in led.calls.items() if "/leases" in kind[1]

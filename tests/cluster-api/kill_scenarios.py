@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios of a job for kill_each.py: each does what the job's user and its nodes do, on a real API server.
+"""Scenarios of a job for kill_each.py: each acts as the job's user and its nodes, on a real API server.
 
 A step waits for a state that every run of its scenario reaches, so that all runs end in the same state."""
 from collections import namedtuple
@@ -49,7 +49,8 @@ def suspend(run):
 
 
 def depart(run):
-    """A synchronous worker is scaled away and killed before it deregisters: a departure pod does so in its place."""
+    """A synchronous worker is removed by scaling and killed before it deregisters; a departure pod deregisters in its
+    place."""
     run.until_running("ps-0", "worker-0", "worker-1")
     run.patch({"tasks": {"worker": {"replicas": 1}}})
     run.until("departure pod runs", lambda: run.is_departing("worker-1"))

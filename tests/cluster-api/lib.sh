@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by run.sh: the process of the operator, a simulated kubelet, and conditions to wait for.
+# Sourced by run.sh: the operator's process, a simulated kubelet, and conditions to wait for.
 
 start_operator() {
   [ -z "$operator_pid" ] || ! kill -0 "$operator_pid" 2>/dev/null || return 0
@@ -25,7 +25,7 @@ leader_is() { # the end of the holder's name
 }
 ended() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:[[:space:]]*Z' "/proc/$1/status"; }
 
-# within a scenario's own shell
+# called in the subshell of a scenario
 stop_on_exit() { trap stop_operator EXIT; }
 
 operator_lives() { kill -0 "$operator_pid"; }
@@ -61,7 +61,7 @@ install_rules() {
   kubectl config --kubeconfig="$conf" use-context test >/dev/null
 }
 
-# eventually COMMAND...: repeats it until it succeeds, for at most 20 s
+# eventually COMMAND...: repeats the command until it succeeds, for at most 20 s
 eventually() {
   local limit=$((SECONDS + ${WITHIN:-20}))
   until "$@" 2>/dev/null; do
@@ -89,7 +89,7 @@ no_ps_runs() {
   play_deletions "$1"
   [ -z "$(kubectl get pods -l "muster.dev/job=$1,muster.dev/task=ps" -o name)" ]
 }
-# not grep -q, which would end kubectl early
+# grep -q would close the pipe and end kubectl early
 event_about() { kubectl get events -o jsonpath="{range .items[?(@.involvedObject.name=='$1')]}{.reason}{'\n'}{end}" | grep -x "$2" >/dev/null; }
 
 writes() { curl -s "127.0.0.1:$metrics_port/metrics" | awk '/^rest_client_requests_total/ && !/"GET"/ {n += $2} END {print n + 0}'; }
@@ -99,11 +99,11 @@ still() {
   sleep "$1"
   [ "$(writes)" = "$before" ]
 }
-# quiet SECONDS: the operator comes to rest and then writes nothing for so long, and for the 5 s more that a
-# count of pods may wait to be told
+# quiet SECONDS: waits until the operator writes nothing for SECONDS, plus the 5 s by which a status update of pod
+# counts may be delayed
 quiet() { eventually still $(($1 + 5)); }
 
-# ---- the kubelet ----
+# ---- simulated kubelet ----
 # play POD running | succeeded | failed [EXIT_CODE]
 play() {
   local now body code=${3:-0}
@@ -130,7 +130,7 @@ play_binding() {
     kubectl create --raw "/api/v1/namespaces/default/pods/$1/binding" -f - >/dev/null
 }
 
-# Ends the pods of a job that are being deleted, as a kubelet would.
+# Removes the pods of a job that are being deleted, as a kubelet would.
 play_deletions() {
   local p
   for p in $(kubectl get pods -l "muster.dev/job=$1" \
@@ -139,7 +139,7 @@ play_deletions() {
   done
 }
 
-# There is no garbage collector here: deletes the dependents of a deleted job.
+# Deletes the dependents of a deleted job, since there is no garbage collector here.
 clean() {
   kubectl delete pods,services -l "muster.dev/job=$1" --force --grace-period=0 >/dev/null 2>&1 || true
 }

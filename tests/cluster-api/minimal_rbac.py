@@ -2,7 +2,7 @@
 """The operator's permissions are minimal: without any one (resource, verb) of the chart's rules, this test fails.
 
 One scenario of three jobs uses every permission: a gang with a NetworkPolicy is scaled, restarted and removed by its
-time to live; a group of another gang scheduler is created; taken names are reported; an event repeats.  It first runs
+TTL; a PodGroup of another gang scheduler is created; name conflicts are reported; an event repeats.  It first runs
 with all permissions while every request is recorded: none may be forbidden, and each permission must have been used.
 
 Then it runs without one permission, in a namespace and as a user of its own, until a request that needs it is forbidden.
@@ -44,7 +44,7 @@ class Refused(Exception):
 
 
 class Life:
-    """An operator without a permission ends at the first rejected request."""
+    """An operator that lacks one permission, and its scenario; the scenario ends at the first rejected request."""
 
     def __init__(self, name, pairs, lacks=None):
         self.ns, self.lacks = make_namespace(name), lacks
@@ -74,7 +74,8 @@ class Life:
         self.operator = Operator(self.proxy, self.ns, "--nodes=true", leader=True)
 
     def tend(self):
-        """One that could not renew its lease in time, on a busy machine, has ended; its Deployment starts it again."""
+        """Restarts an operator that has ended, as its Deployment would. On a busy machine it may not renew its lease
+        in time."""
         if self.operator.process.poll() is not None:
             self.operator.stop()
             self.start()
@@ -93,14 +94,14 @@ class Life:
         return self.job(name).get("status", {}).get("phase") == phase
 
     def play(self, limit):
-        """Raises an error if a promise is not fulfilled within `limit` seconds."""
+        """Runs the scenario; raises an error if an expected state is not reached within `limit` seconds."""
         self.deadline = time.monotonic() + limit
         core, ns = f"/api/v1/namespaces/{self.ns}", self.ns
         kubelet = Kubelet(ns)
         must("POST", f"{core}/services", {"metadata": {"name": "taken"}, "spec": {"ports": [{"port": 80}]}})
         must("POST", f"{core}/pods", {"metadata": {"name": "taken-ps-0"}, "spec": {"containers": [
             {"name": "c", "image": "x"}]}})
-        must("POST", JOBS % ns, manifest("early", tasks={"worker": {}}))  # from before the operator's term: read again
+        must("POST", JOBS % ns, manifest("early", tasks={"worker": {}}))  # precedes the operator, which must read it
         self.start()
         try:
             self.lead(ns)
@@ -140,7 +141,7 @@ class Life:
             self.expect(f"{name} runs", lambda: kubelet.pods.get(name, {}).get("status", {}).get("phase") == "Running")
             kubelet.end(name, 0)
         self.expect("its service goes", lambda: not self.object(f"{core}/services/g"))
-        # not from the start: no garbage collector is here to take its service, when it goes before its last pod
+        # set only now: no garbage collector is here to delete its service if the job goes before its last pod
         merge(JOBS % ns + "/g", {"spec": {"run": {"ttlSecondsAfterFinished": 1}}})
         self.expect("it is gone after its time", lambda: not self.job("g"))
 
@@ -164,7 +165,7 @@ class Life:
                 e["reason"] == "NameTaken" and what in e["note"] for e in self.events("taken")))
 
     def certificates(self, core, ns):
-        """The Secret of a job is made, and gets the next CA when its certificates have been there for long."""
+        """The operator creates the Secret of a job, and adds the next CA when the certificates are old."""
         def security():
             return self.job("c").get("status", {}).get("security", {})
 
@@ -201,7 +202,7 @@ VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 
 
 def pair_of(method, path):
-    """(group, resource, verb) of a request, as RBAC sees it."""
+    """Returns (group, resource, verb) of a request, as RBAC sees it."""
     path, _, query = path.partition("?")
     parts = path.strip("/").split("/")
     group = parts[1] if parts[0] == "apis" else ""
@@ -215,7 +216,8 @@ def pair_of(method, path):
 
 
 def without_each(lacking, pairs, limit):
-    """Runs the scenario without each of `lacking` in turn; returns (those that no request needs, those whose run failed)."""
+    """Runs the scenario without each of `lacking` in turn; returns (permissions that no request needs, those whose
+    run failed)."""
     unmissed, lock = [], threading.Lock()
 
     def run(pair):
@@ -240,8 +242,8 @@ def main():
     pairs += pairs_of(must("GET", f"{RBAC}/namespaces/muster-system/roles/muster-lease")["rules"])
     pairs = sorted(set(pairs))
     whole, start = Life("rights-all", pairs), time.monotonic()
-    # An object that is deleted before the cache has seen it counts as existing for a minute, which a scenario on a
-    # busy machine meets several times.
+    # An object that is deleted before the informer cache has it counts as existing for a minute. A scenario on a
+    # busy machine meets this several times.
     whole.play(420)
     took = time.monotonic() - start
     forbidden = whole.forbidden()

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One operator, two namespaces of three, with a Role in each of the two and no right beyond them.  Faults of one
-namespace (its watches repeatedly get 410) do not affect jobs of the other, and the third namespace is never requested."""
+"""One operator watches two of three namespaces, with a Role in each of the two and no other permission.
+
+Faults of one namespace (its watches repeatedly get 410) do not affect jobs of the other, and the third namespace is
+never requested.
+"""
 import sys
 import time
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The operator against a real API server (etcd and kube-apiserver, no nodes): this script plays the kubelet.
+# Runs the operator against a real API server (etcd and kube-apiserver, no nodes); this script simulates the kubelet.
 #
 # run.sh [SCENARIO...]     scenarios are the functions named test_*; all when none is given
 #
@@ -9,13 +9,13 @@
 #   KILL_CALLS=all   test_killed_at_every_call kills at every call and not only at writes; KILL_SCENARIOS names its scenarios
 #   KEEP=1     leave the API server running afterwards
 #
-# The operator runs as a user that has the chart's ClusterRole and Role and nothing else.
+# The operator runs as a user with only the chart's ClusterRole and Role.
 set -Eeuo pipefail
 cd "$(dirname "$0")/../.."
 here=tests/cluster-api
 OPERATOR=${OPERATOR:-build/bin/muster-operator}
 cache=${K8S_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/k8s-node}
-# a cluster beside the one of the other tests, with the same programs
+# a cluster next to that of the other tests, with the same programs
 export K8S_DIR=${K8S_DIR:-${TMPDIR:-/tmp}/muster-cluster-api}
 export K8S_PORT=${K8S_PORT:-7443} K8S_ETCD_PORT=${K8S_ETCD_PORT:-24790} K8S_RUN=${K8S_RUN:-/run/k8s-cluster-api}
 export K8S_BRIDGE=${K8S_BRIDGE:-k8sapi0} K8S_POD_NET=${K8S_POD_NET:-10.244.7} K8S_SERVICE_NET=${K8S_SERVICE_NET:-10.97.0}
@@ -88,7 +88,7 @@ test_life_of_a_job() {
   play life-worker-1 succeeded
   play life-worker-0 succeeded
   eventually field_is life .status.phase Succeeded
-  # ps do not answer here, so they are deleted
+  # no ps answers here, so the operator deletes them
   play_deletions life
   eventually no_ps_runs life
   pods_are life 'life-worker-0 life-worker-1'
@@ -145,7 +145,7 @@ test_failures_are_restarted_or_fail_the_job() {
   eventually replaced failing-worker-1 "$old"
   play failing-worker-1 running
   eventually field_is failing .status.phase Running
-  play failing-worker-1 failed 2 # ExitCode: a program's own error is not tried again
+  play failing-worker-1 failed 2 # restart policy ExitCode: a program error is not retried
   eventually field_is failing .status.phase Failed
   kubectl get dtj failing -o jsonpath='{.status.conditions[?(@.type=="Failed")].message}' | grep -q 'worker/1.*exit code 2'
   kubectl delete dtj failing >/dev/null
@@ -170,7 +170,7 @@ test_api_server_goes_away_and_comes_back() {
   clean patient
 }
 
-# One for each watch, worker and other thread, however many calls they make.
+# One connection for each watch, worker and other thread, independent of the number of calls.
 test_operator_keeps_its_connections() {
   local i
   start_operator
@@ -213,11 +213,11 @@ test_leadership_passes_on_and_never_doubles() {
   second=$operator_pid
   sleep 3
   leader_is "_$first"
-  kill -STOP "$first" # past its lease
+  kill -STOP "$first" # beyond the end of its lease
   WITHIN=40 eventually leader_is "_$second"
   sed 's/name: life/name: led/' $here/job.yaml | kubectl apply -f - >/dev/null
   eventually pods_are led 'led-ps-0 led-ps-1'
-  kill -CONT "$first" # it must notice this and exit
+  kill -CONT "$first" # it must detect the lost lease and exit
   WITHIN=10 eventually ended "$first"
   leader_is "_$second"
   operator_lives
@@ -264,7 +264,7 @@ test_a_pod_on_a_lost_node_is_given_up() {
   clean stranded
 }
 
-test_what_is_not_ours_is_left_alone() {
+test_foreign_objects_are_left_alone() {
   start_operator
   kubectl create service clusterip foreign --tcp=80 >/dev/null
   kubectl run foreign-ps-0 --image=localhost/other:dev >/dev/null
@@ -286,7 +286,7 @@ test_the_dashboard_uses_existing_metrics() {
   for name in $(grep '"expr"' charts/muster/dashboards/muster.json | grep -oE '[a-z]+(_[a-z]+)+' | grep -v '^by_\|^histogram_quantile$' |
     sed 's/_seconds_\(bucket\|sum\|count\)$/_seconds/' | sort -u); do
     case $said in *"TYPE $name "*) continue ;; esac
-    # a task's own, which has muster_ before the name
+    # the task's own metrics have the prefix muster_
     grep -q "\"${name#muster_}\"" task/server_status.c || { echo "nobody has $name"; return 1; }
   done
 }
@@ -297,7 +297,7 @@ test_policy_and_gang_are_made_once() {
     kubectl apply -f - >/dev/null
   eventually event_about walled GangUnavailable
   [ "$(kubectl get networkpolicy walled -o jsonpath='{.metadata.ownerReferences[0].kind}')" = DistributedTrainingJob ]
-  pods_are walled '' # no pod could be scheduled
+  pods_are walled '' # no pods, since they could not be scheduled
   kubectl apply -f $here/podgroups.yaml >/dev/null
   # the pods of a gang are created at once
   eventually pods_are walled 'walled-ps-0 walled-ps-1 walled-worker-0 walled-worker-1'
@@ -318,7 +318,7 @@ test_policy_and_gang_are_made_once() {
   kubectl delete networkpolicy,podgroups.scheduling.volcano.sh walled >/dev/null 2>&1 || true
 }
 
-test_a_quota_is_said_and_its_deadline_holds() {
+test_a_quota_is_reported_and_the_deadline_holds() {
   start_operator
   kubectl create quota small --hard=pods=1 >/dev/null
   # there is no quota controller here, so the test sets its status
@@ -341,7 +341,7 @@ test_a_suspended_job_saves_before_its_servers_go() {
   eventually pods_are paused paused-ps-0
   play paused-ps-0 running
   eventually pods_are paused 'paused-ps-0 paused-worker-0'
-  play_binding paused-worker-0 some-node # a pod without a node would go at once
+  play_binding paused-worker-0 some-node # the API server would delete a pod without a node at once
   play paused-worker-0 running
   eventually field_is paused .status.phase Running
   kubectl patch dtj paused --type=merge -p '{"spec":{"run":{"suspend":true}}}' >/dev/null
@@ -384,7 +384,7 @@ test_a_template_changes_only_while_the_job_is_suspended() {
   [ "$(kubectl get pod fixed-ps-0 -o jsonpath='{.spec.containers[0].image}')" = other:1 ]
   kubectl delete dtj fixed >/dev/null
   clean fixed
-  # a pod that the server refuses does not exist yet: the template may be corrected
+  # the API server has rejected the pod, so the template may still be corrected
   sed 's/name: life/name: fixed/; s/ps: {replicas: 2,/ps: {replicas: 1, template: {spec: {nodeSelectors: {a: b}}},/' $here/job.yaml |
     kubectl apply -f - >/dev/null
   eventually field_is fixed '.status.conditions[?(@.type=="PodsRejected")].status' True
@@ -412,7 +412,7 @@ test_managed_by_of_a_job_cannot_change() {
   done
 }
 
-test_top_and_explain_say_what_the_operator_wrote() {
+test_top_and_explain_show_the_status() {
   local muster=${OPERATOR%-operator} conf=$K8S_DIR/etc/explain.kubeconfig
   start_operator
   sed 's/name: life/name: puzzling/' $here/job.yaml | kubectl apply -f - >/dev/null
@@ -426,7 +426,7 @@ test_top_and_explain_say_what_the_operator_wrote() {
   grep -q 'pod         puzzling-ps-0: Pending' "$K8S_DIR/explained"
   if "$muster" explain nobody 2>"$K8S_DIR/explained"; then return 1; fi
   grep -q 'nobody.* not found' "$K8S_DIR/explained"
-  # by a plug-in's credential: the operator's own certificate, which may read jobs and pods but no events
+  # with an exec plug-in that has the operator's certificate, which may read jobs and pods but no events
   mkdir -p "$K8S_DIR/etc/plugs"
   cat >"$K8S_DIR/etc/plugs/in" <<-END
 	#!/bin/sh
@@ -447,7 +447,7 @@ test_top_and_explain_say_what_the_operator_wrote() {
   clean puzzling
 }
 
-test_what_the_schema_cannot_see_is_a_condition() {
+test_errors_beyond_the_schema_become_conditions() {
   start_operator
   sed 's/name: life/name: odd/; s/worker: {.*/worker: {replicas: 1, template: {spec: {containers: ["no map"]}}}/' $here/job.yaml |
     kubectl apply -f - >/dev/null
@@ -461,7 +461,8 @@ test_what_the_schema_cannot_see_is_a_condition() {
 condition_says() { kubectl get dtj "$1" -o jsonpath="{.status.conditions[?(@.type==\"$2\")].message}" | grep -F "$3" >/dev/null; }
 pod_creates() { curl -s "127.0.0.1:$metrics_port/metrics" | awk '/^rest_client_requests_total.*code="4/ && /"POST"/ {n += $2} END {print n + 0}'; }
 
-# Template mistakes that the schema cannot see: the API server's sentence is the condition, the pod is not sent again, and an edit mends the job.
+# Template errors that the schema does not detect: the condition has the API server's message, the pod is not created
+# again, and an edit repairs the job.
 test_template_mistakes_are_the_jobs_condition() {
   local name template says before
   start_operator
@@ -487,7 +488,7 @@ test_template_mistakes_are_the_jobs_condition() {
 	END
 }
 
-# There is no controller here that aggregates: the rules are bound as they are.
+# No controller aggregates roles here, so the test binds the roles directly.
 test_the_clusters_roles_cover_jobs() {
   local role verb allowed
   for role in view:get:yes view:create:no edit:create:yes edit:patch:yes admin:delete:yes; do
@@ -499,7 +500,7 @@ test_the_clusters_roles_cover_jobs() {
   done
 }
 
-# The Python scenarios run many jobs at once, each in its own namespace, behind a proxy that sees every request.
+# The Python scenarios run many jobs at once, each in its own namespace, behind a proxy that records every request.
 test_killed_at_every_call() { python3 $here/kill_each.py; }
 test_every_right_is_needed() { python3 $here/minimal_rbac.py; }
 test_two_hundred_bad_manifests_harm_no_other_job() { python3 $here/invalid_manifests.py bad; }
@@ -513,7 +514,7 @@ kubectl delete dtj --all -A >/dev/null 2>&1 || true
 kubectl delete pods,services -A -l muster.dev/job --force --grace-period=0 >/dev/null 2>&1 || true
 for t in test_crd_is_applied_explained_and_small "$@"; do
   t0=$SECONDS
-  set +e # not "if (...)", which would continue a scenario after a failure
+  set +e # "if (...)" would disable errexit and continue a scenario after a failure
   (
     set -eE
     trap 'echo "    line $LINENO: $BASH_COMMAND"' ERR

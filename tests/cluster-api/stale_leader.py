@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two replicas; the leader is stopped (SIGSTOP) in the middle of its work, past its lease; the other takes over and
-goes on; the first wakes up (SIGCONT).  No write of the stale leader may take effect: of what it sends after it woke,
-nothing but reads and its own goodbye may be answered with success.  Fifty pairs, each in a namespace of its own, each
-stopped at another moment of a job's life: at the n-th request, or some milliseconds after it."""
+"""Two replicas of the operator: SIGSTOP stops the leader until its lease has expired, and the other replica takes over.
+Then SIGCONT resumes the first.  No write of the stale leader may take effect: after SIGCONT, only its reads and the
+release of its lease may succeed.  Fifty pairs run, each in its own namespace.  Each leader is stopped at another moment
+of a job's life: at the n-th request, or some milliseconds after it."""
 import signal
 import sys
 import threading
@@ -30,7 +30,7 @@ def pair(index):
         stopped = threading.Event()
         seen = [0]
 
-        # its writes are counted from the creation of the job; the tenth is after Running
+        # writes are counted from the creation of the job; the tenth comes after Running
         def stop_at(method, path, number):
             if method != "GET" and "/leases" not in path:
                 seen[0] += 1
@@ -45,7 +45,7 @@ def pair(index):
         proxies[0].hook = stop_at
         must("POST", JOBS % ns, manifest("j", program={"command": ["x"]},
                                          tasks={"ps": {"replicas": 1}, "worker": {"replicas": 2}}))
-        if not stopped.wait(5):  # fewer writes: stop it while it is idle
+        if not stopped.wait(5):  # fewer writes: stop the leader while it is idle
             operators[0].signal(signal.SIGSTOP)
         time.sleep(0.1)
         until("the other leads", lambda: holder(ns) not in (None, "", first), 60, 0.3)

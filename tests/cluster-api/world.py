@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions shared by the Python scenarios: calls to the API server, a proxy between it and an operator that can
-kill the operator at any request, the operator's process, and a played kubelet.
+kill the operator at any request, the operator's process, and a simulated kubelet.
 
-Everything lives in a namespace of its own, so that many cases run at once on one API server."""
+Each case has its own namespace, so that many cases run at once on one API server."""
 import http.client
 import http.server
 import json
@@ -39,7 +39,7 @@ def connect(timeout=30):
 
 
 def call(method, path, body=None, kind="application/json"):
-    """(status, object); each thread keeps its connection."""
+    """Sends a request and returns (status, object); each thread keeps its connection."""
     for attempt in (0, 1):
         if not getattr(local, "connection", None):
             local.connection = connect()
@@ -99,7 +99,7 @@ def until(what, test, limit=20.0, step=0.05):
 
 
 def pairs_of(rules):
-    """(group, resource, verb) of each rule of a role."""
+    """Returns (group, resource, verb) for each rule of a role."""
     return [(group, resource, verb) for rule in rules for group in rule["apiGroups"] for resource in rule["resources"]
             for verb in rule["verbs"]]
 
@@ -124,8 +124,8 @@ def grant(namespace, user, pairs):
 class Proxy:
     """http:// in front of the API server, which it calls as an administrator or as `user`.
 
-    hook(method, path, number) is asked before each request: "before" and "after" call self.kill() then, and the
-    answer is lost; "lose" only loses the answer; "gone" is answered with 410 in the API server's place."""
+    hook(method, path, number) is called before each request.  If it returns "before" or "after", the proxy calls
+    self.kill() at that time and drops the response.  "lose" only drops the response, and "gone" answers with 410."""
 
     def __init__(self, user=None):
         self.user, self.hook, self.kill = user, None, None
@@ -277,9 +277,9 @@ RUNNING = {"status": {"phase": "Running", "podIP": "127.0.0.9", "podIPs": [{"ip"
 
 
 class Kubelet:
-    """Runs the pods of a namespace as they come, ends those that are being deleted, and remembers labels and spec of
-    every pod by name and uid.  With a node, the pods are bound to it first: the API server removes a pod without a
-    node at once, and asks the kubelet of a node."""
+    """Runs the new pods of a namespace, ends those that are being deleted, and records labels and spec of every pod by
+    name and uid.  With a node, it first binds the pods to it: the API server removes an unbound pod at once, and
+    otherwise waits for the kubelet."""
 
     def __init__(self, namespace, play=True, node=None):
         self.path = f"/api/v1/namespaces/{namespace}/pods"
@@ -346,7 +346,7 @@ class Kubelet:
 
 
 def in_parallel(cases, run, width):
-    """Runs run(case) for each case; returns [(case, message)] of the failed ones."""
+    """Runs run(case) for each case in parallel; returns [(case, message)] of the failed ones."""
     waiting, failed, lock = list(cases), [], threading.Lock()
 
     def work():
