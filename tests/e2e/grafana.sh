@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Grafana's server from its Go module, for 60-observe.sh: it provisions a dashboard and answers its queries as it does
-# for a browser.  Its pages are not made, which takes yarn and a long time: nothing is drawn.  Sourced by that scenario.
+# Grafana's server from its Go module, for 60-observe.sh: it provisions a dashboard and answers its queries as for a
+# browser.  Its web pages are not built, since that needs yarn and a long time.  Sourced by that scenario.
 
-# of June 2023, on the way to 10.1: the newest that Go's module proxy has
+# June 2023, before 10.1: the newest version in Go's module proxy
 grafana_pin=v1.9.2-0.20230609164553-81d85ce8028d
 grafana_home=$K8S_DIR/grafana
 grafana=$grafana_home/bin/grafana
 
-# Once, with E2E_GRAFANA=1: minutes of processor time and 3 GB of Go's caches.
+# Builds Grafana once, with E2E_GRAFANA=1: takes minutes of CPU time and 3 GB of Go's caches.
 make_grafana() {
   local from
   [ ! -x "$grafana" ] || return 0
@@ -19,14 +19,14 @@ make_grafana() {
   (
     cd "$grafana_home" || exit 1
     export GOFLAGS='-mod=mod -buildvcs=false'
-    # how its parts are put together is written by a program; some of them look into Go's own packages
+    # wire generates the code that connects the components; some of them use internals of Go's packages
     GOBIN=$grafana_home/bin timeout 300 go install github.com/google/wire/cmd/wire@v0.7.0 &&
       timeout 300 bin/wire gen -tags oss ./pkg/server &&
       timeout 2000 go build -tags oss -ldflags '-s -w -checklinkname=0' -o bin/grafana ./pkg/cmd/grafana
   ) >"$K8S_DIR/log/build-grafana.log" 2>&1
 }
 
-# serve_grafana FOLDER PROMETHEUS: in the background, at $grafana_at, with FOLDER/dashboards and that data source
+# serve_grafana FOLDER PROMETHEUS: runs it in the background at $grafana_at, with FOLDER/dashboards and that data source
 serve_grafana() {
   local folder=$1
   grafana_at=127.0.0.1:${E2E_GRAFANA_PORT:-19300}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the scenarios are made of.  Sourced by run.sh.
+# Functions of the scenarios.  Sourced by run.sh.
 
 passed=0 failed=0
 now() { echo "${EPOCHREALTIME/./}"; } # microseconds
@@ -17,11 +17,11 @@ bad() {
 }
 note() { printf '           %s\n' "$*"; }
 
-# kubectl with a limit, so that a server that hangs ends a wait and not the test
+# kubectl with a time-out, so that a hanging server ends one call and not the test
 k() { timeout 20 kubectl --request-timeout=15s "$@"; }
 field() { k -n "$ns" get "$1" -o "jsonpath=$2" 2>/dev/null; } # OBJECT JSONPATH
 
-# eventually SECONDS WORDS COMMAND...: true within the time; says how long it took
+# eventually SECONDS WORDS COMMAND...: waits until the command succeeds, and reports the duration
 eventually() {
   local limit=$1 words=$2 start
   shift 2
@@ -36,7 +36,7 @@ eventually() {
   ok "$words: $(since "$start") s"
 }
 
-# check WORDS COMMAND...: true now
+# check WORDS COMMAND...: the command succeeds now
 check() {
   local words=$1
   shift
@@ -49,7 +49,7 @@ says() { # WORDS TEXT PATTERN
   if grep -qiE -- "$3" <<<"$2"; then ok "$1"; else bad "$1: '$3' is not in: $(tail -c 400 <<<"${2:-nothing}")"; fi
 }
 
-# claim NAME: a volume for a job; on the cluster that is ours an empty folder of the node, whatever an earlier run kept
+# claim NAME: a volume for a job; on our own cluster a new empty folder of the node
 claim() {
   if [ -n "$own" ]; then
     rm -rf "${volume:?}/$1"
@@ -58,12 +58,12 @@ claim() {
   fi
   sed "s#name: digits#name: $1#" deploy/samples/claim.yaml | k -n "$ns" apply -f - >/dev/null
 }
-# submit NAME: the job of manifests/NAME.yaml, with the images of this run
+# submit NAME: applies the job of manifests/NAME.yaml with the images of this run
 submit() {
   sed "s#IMAGE_TASK_TF#$IMAGE_TASK_TF#; s#IMAGE_C#$IMAGE_C#" "$here/manifests/$1.yaml" | k -n "$ns" apply -f - >/dev/null ||
     bad "$1 is accepted"
 }
-remove() { # JOB...: deleted, and no pod left
+remove() { # JOB...: deletes the jobs and waits until no pod is left
   k -n "$ns" delete dtj "$@" --timeout=20s >/dev/null
   local j
   for j in "$@"; do eventually 45 "$j is deleted and leaves no pod" none pods -l "muster.dev/job=$j"; done
@@ -72,7 +72,7 @@ log_of() { k -n "$ns" logs "$1" 2>&1; }
 ended_well() { phase_is "$1" Succeeded; }
 
 phase_is() { [ "$(field "dtj/$1" '{.status.phase}')" = "$2" ]; } # JOB PHASE
-task_pid() { # POD: the first process of its container, on the node that is ours
+task_pid() { # POD: prints the pid of the first process of its container, on our own node
   local id
   id=$(field "pod/$1" '{.status.containerStatuses[0].containerID}')
   ctr task ls | awk -v id="${id#containerd://}" '$1 == id {print $2}'
@@ -84,7 +84,7 @@ running() { # POD...
 }
 gone() { ! k -n "$ns" get "$1" --no-headers >/dev/null 2>&1; } # OBJECT
 none() { [ -z "$(k -n "$ns" get "$@" -o name 2>&1)" ]; }       # KIND [-l SELECTOR]
-has_condition() { # JOB TYPE PATTERN: is True and its sentence says so
+has_condition() { # JOB TYPE PATTERN: the condition is True and its message matches
   grep -qiE -- "$3" <<<"$(field "dtj/$1" "{.status.conditions[?(@.type==\"$2\")].status} {.status.conditions[?(@.type==\"$2\")].message}")"
 }
 past_step() { # JOB STEP
@@ -93,7 +93,7 @@ past_step() { # JOB STEP
   [ "${step:-0}" -ge "$2" ]
 }
 
-# when something failed: what a person would look at first
+# prints status, logs and events after a failure
 autopsy() {
   echo "  ---- the job, its pods and the operator's last words"
   k -n "$ns" get dtj,pods,svc -o wide 2>&1 | sed 's/^/    /'

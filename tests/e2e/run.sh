@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The user's gestures on a real Kubernetes node, with real containers: helm install, kubectl apply, kubectl scale.
+# User actions on a real Kubernetes node with real containers: helm install, kubectl apply, kubectl scale.
 #
 #   run.sh [SCENARIO...]   all when none is named; they are the files of scenarios/
-#   KUBECONFIG             a cluster of yours to use instead of bringing one up; it has to be able to get
-#   IMAGE_OPERATOR         the two images, and needs a default storage class.  On the cluster that this
-#   IMAGE_TASK             script brings up they are made here and imported.
-#   IMAGE_TASK_TF          the task image with Python TensorFlow; what needs it is left out when this is empty, or
-#                          when there is no TensorFlow here to make it of (MUSTER_TF_VENV, or build/venv-tf)
+#   KUBECONFIG             an existing cluster to use instead of starting one; it must be able to pull
+#   IMAGE_OPERATOR         the two images, and needs a default storage class.  For the cluster that this
+#   IMAGE_TASK             script starts, the images are built here and imported.
+#   IMAGE_TASK_TF          the task image with Python TensorFlow.  The scenarios skip the tests that need it if this is empty,
+#                          or if there is no TensorFlow here to build it from (MUSTER_TF_VENV, or build/venv-tf)
 #   IMAGE_C                an image with examples/softmax.c as the program "softmax"; likewise
-#   E2E_GRAFANA=1          make a Grafana from its sources, once, for the scenario "observe"
-#   E2E_KEEP=1             leave the cluster and what runs on it; called again, it goes on there
+#   E2E_GRAFANA=1          build Grafana from its sources, once, for the scenario "observe"
+#   E2E_KEEP=1             keep the cluster and its pods; the next run continues with them
 #   K8S_DIR, K8S_PORT …    settings of tests/k8s/up
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -18,9 +18,9 @@ cd "$(dirname "$0")/../.."
 . tests/e2e/lib.sh
 
 here=tests/e2e
-system=muster-system # where the operator lives
-ns=muster-e2e        # where the jobs live; restricted
-own=               # set: the cluster is ours
+system=muster-system # namespace of the operator
+ns=muster-e2e        # namespace of the jobs, with the restricted pod security standard
+own=               # not empty if this script has started the cluster
 volume=/var/lib/muster-e2e
 export ns system
 IMAGE_OPERATOR=${IMAGE_OPERATOR:-localhost/muster-operator:dev}
@@ -43,11 +43,11 @@ finish() {
   fi
   echo "$passed passed, $failed failed"
   [ "$rc" != 0 ] || [ "$failed" = 0 ] || rc=1
-  exit "$rc" # a bare exit would leave with what was before this trap
+  exit "$rc" # a bare exit would return the status from before this trap
 }
 trap finish EXIT
 trap 'exit 130' INT TERM
-take() { # TAR IMAGE: the node gets an image, unless it has that one from the last time
+take() { # TAR IMAGE: imports an image into the node, unless it has that image already
   local kept=$K8S_DIR/imported sum
   sum=$(sha256sum <"$1")
   mkdir -p "$kept"
@@ -55,7 +55,7 @@ take() { # TAR IMAGE: the node gets an image, unless it has that one from the la
   timeout --foreground 240 ctr images import "$1" >/dev/null || stop "containerd did not take $1"
   echo "$sum" >"$kept/${2##*/}"
 }
-stop() { # WORDS: nothing after this makes sense
+stop() { # WORDS: ends the run
   bad "$*"
   exit 1
 }
@@ -86,7 +86,7 @@ if [ -z "${KUBECONFIG:-}" ]; then
   rm -rf "$work_c" && mkdir -p "$work_c/root/usr/local/bin"
   make -s build/release/examples/softmax >/dev/null || stop "the C example was not built"
   strip -o "$work_c/root/usr/local/bin/softmax" build/release/examples/softmax
-  # a program of one's own above the task image, as FROM muster-task would do it
+  # a user program on top of the task image, as with FROM muster-task
   tar -xOf build/images/muster-task.tar layer0.tar >"$work_c/task.tar"
   tools/mkimage -u 65532:65532 -w /usr/share/muster -b "$work_c/task.tar" localhost/softmax:dev "$work_c/root" \
     "$work_c/image.tar" /usr/local/bin/softmax

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""grafana.py URL DATASOURCE: asks Grafana for its dashboard "muster" and for what each panel of it shows, as a browser
-does; says for each panel how many series came.  Ends with 1 when one has none."""
+"""grafana.py URL DATASOURCE: queries Grafana for its dashboard "muster" and for the data of each panel, as a browser
+does; prints the number of series per panel.  Exits with 1 if a panel has none."""
 import json
 import sys
 import urllib.request
@@ -15,7 +15,7 @@ def ask(path, body=None):
 
 
 def series(target):
-    """What one query of a panel brings, with the data source that the dashboard's variable names."""
+    """Returns the series of one query of a panel, from the data source that the dashboard's variable selects."""
     query = json.loads(json.dumps(target).replace("${source}", source))
     query.update(intervalMs=2000, maxDataPoints=300, range=True)
     answer = ask("/api/ds/query", {"queries": [query], "from": "now-5m", "to": "now"})

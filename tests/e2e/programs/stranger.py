@@ -1,8 +1,8 @@
-"""Knocks at ports of tasks as somebody who is not of their job, and prints what it hears.
+"""Connects to ports of tasks from outside their job, and prints the responses.
 
 stranger.py WHO HOST:PORT...: one line each, "WHO HOST:PORT heard N bytes: why it ended".  WHO is `clear` (speaks HTTP/2
-without TLS) or the folder of a certificate, with which it shakes hands without asking who the other is.  Bytes are those
-that a program would see: of TLS itself only an alert is counted in the clear, as 0 bytes and its name."""
+without TLS) or the folder of a client certificate for a TLS handshake, which does not verify the server.  N counts
+application bytes; a TLS alert without TLS counts as 0 bytes and is named."""
 import socket
 import ssl
 import sys
@@ -28,7 +28,7 @@ def knock(who, host, port):
             if not more:
                 break
             heard += more
-            if who != "clear":  # one answer is enough to know that we are heard
+            if who != "clear":  # the first response shows that the connection is accepted
                 why = "it answers"
                 break
     except (OSError, ssl.SSLError) as e:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The images that were made: the same files give the same bytes, they say what they are and what is in them, they run
-# as nobody and have no shell, and they keep to their sizes.
+# The images: builds are reproducible, labels and SBOM are present, they run as a non-root user without a shell, and
+# they do not exceed their maximum sizes.
 [ -n "$own" ] || { note 'left out: the images are not made here'; return; }
 inside() { tar -xOf "build/images/muster-$1.tar" layer0.tar | tar -tf -; }
 config() { tar -xOf "build/images/muster-$1.tar" config.json; }
@@ -17,7 +17,7 @@ for i in operator:40 task:80 cli:80; do
   says "muster-$i runs as uid 65532" "$(config $i)" '"User":"65532:65532"'
   is "muster-$i has no shell" '' "$(inside $i | grep -E '/(sh|bash|busybox)$')"
   says "muster-$i carries its SBOM" "$(inside $i)" 'usr/share/doc/muster/sbom.spdx'
-  # every library in it belongs to a package that is named there
+  # every library in the image belongs to a package of the SBOM
   mapfile -t packages < <(sed -n 's/^PackageName: //p' "build/images/muster-$i.spdx" | grep -vx "muster-$i")
   is "every library of muster-$i is of a package in the SBOM" '' "$(inside $i | grep -oE '[^/]+\.so[.0-9]*$' | grep -v libmuster | sort -u |
     comm -23 - <(dpkg -L "${packages[@]}" 2>/dev/null | sed 's#.*/##' | sort -u) | tr '\n' ' ')"

@@ -3,7 +3,7 @@
 lease_held() { [ -n "$(k -n "$system" get lease muster-operator -o 'jsonpath={.spec.holderIdentity}')" ]; }
 operator_ready() { [ "$(k -n "$system" get deployment muster-operator -o 'jsonpath={.status.readyReplicas}')" = 1 ]; }
 
-leftovers() { # everything that an install could leave behind
+leftovers() { # lists the objects that an installation could leave behind
   {
     k get crd,clusterrole,clusterrolebinding,priorityclass -o name | grep -i muster
     k get deployment,replicaset,pod,service,serviceaccount,role,rolebinding,lease,configmap,secret,networkpolicy,poddisruptionbudget \
@@ -30,7 +30,7 @@ check 'the resource is known' k get dtj -A
 
 k create namespace "$ns" --dry-run=client -o yaml | k apply -f - >/dev/null
 k label namespace "$ns" pod-security.kubernetes.io/enforce=restricted >/dev/null
-# pods that ask for nothing get next to nothing on a machine that does other things too
+# on a busy machine, pods without CPU requests get little CPU time
 k -n "$ns" apply -f - >/dev/null <<END
 {apiVersion: v1, kind: LimitRange, metadata: {name: requests}, spec: {limits: [{type: Container, defaultRequest: {cpu: 200m}}]}}
 END

@@ -7,7 +7,7 @@ start=$(now)
 check 'kubectl apply is accepted' k -n "$ns" apply -f deploy/samples/digits.yaml
 eventually 10 'the service is there' k -n "$ns" get service digits
 workers_and_ps_started() { past_step digits 1 || workers_and_ps_running; }
-eventually 30 'the ps and both workers run' workers_and_ps_started || return # nothing below can pass
+eventually 30 'the ps and both workers run' workers_and_ps_started || return # the rest depends on it
 is 'task pods carry no service account token' '' \
   "$(field pod/digits-worker-0 '{.spec.containers[*].volumeMounts[?(@.mountPath=="/var/run/secrets/kubernetes.io/serviceaccount")].name}')"
 eventually 40 'a step is made' past_step digits 1
@@ -26,7 +26,7 @@ for p in worker-0 worker-1; do
     "$(field "pod/digits-$p" '{.status.containerStatuses[0].state.terminated.exitCode}')"
 done
 if [ -n "$own" ]; then
-  # the other worker may be in the middle of a step when the target is reached
+  # the other worker may be in the middle of a step when the training reaches its target
   last_saved() { [ -n "$(find "$volume" -regextype posix-extended -regex ".*/model\.ckpt-($target|$((target + 1)))\.index")" ]; }
   check "the checkpoint of step $target is on the volume" last_saved
 fi

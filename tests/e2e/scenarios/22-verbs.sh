@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# muster submit, wait and logs, as a user types them.
+# muster submit, wait and logs, as a user runs them.
 verb() { KUBECONFIG=$KUBECONFIG timeout 150 "$(dirname "${MUSTER:-build/bin/muster}")/muster" "$@" -n "$ns" 2>&1; }
 manifest=$(mktemp --suffix=.yaml)
 sed 's/name: long/name: verbs/; s/steps: 100000000/steps: 100000/' "$here/manifests/long.yaml" >"$manifest"

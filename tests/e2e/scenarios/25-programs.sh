@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What else a job may be: a trainer of one's own in Python or C, a converted TFJob, synchronous, with an evaluator,
-# with a TensorBoard, of one step; suspended and resumed, and deleted when its time is over.
+# Other kinds of jobs: a user's trainer in Python or C, a converted TFJob, synchronous training, with an evaluator,
+# with a TensorBoard, with a single step; suspension and resumption, and deletion after the TTL.
 over() { k -n "$ns" delete dtj "$@" --wait=false >/dev/null; }
 
 if [ -n "$IMAGE_TASK_TF" ]; then
@@ -8,14 +8,14 @@ if [ -n "$IMAGE_TASK_TF" ]; then
   claim python
   submit python
   if [ -n "$own" ]; then
-    by_loopback() { # a connection from 127.0.0.1 to 127.0.0.1, of either kind of socket
+    by_loopback() { # a connection from 127.0.0.1 to 127.0.0.1, over IPv4 or IPv6 sockets
       cat "/proc/$(task_pid python-worker-0)/net/tcp" "/proc/$(task_pid python-worker-0)/net/tcp6" |
         awk '$4 == "01" && $2 ~ /0100007F:/ && $3 ~ /0100007F:/ {yes = 1} END {exit !yes}'
     }
     eventually 100 'a Python program whose tasks speak TLS meets its own server by the loopback' by_loopback
   fi
   eventually 150 'a Python trainer (replica_device_setter, hooks, MonitoredTrainingSession) has Succeeded' ended_well python
-  # a worker that reads the step before its own addition goes on once more
+  # a worker that reads the global step before its own increment runs one more step
   says 'its chief ended at the target' "$(log_of python-worker-0)" 'global step (299|30[0-3]), loss'
   [ -z "$own" ] || check 'and TensorFlow saved that step to the volume' compgen -G "$volume/python/model.ckpt-30[0-3].index"
   over python
@@ -31,7 +31,7 @@ else
 fi
 
 if [ -n "$IMAGE_C" ]; then
-  # examples/softmax.c as the program of a pod of its own, on the task servers of a job without a program
+  # examples/softmax.c in its own pod, with the task servers of a job without a program
   submit c-program
   program_done() { [ "$(pod_phase c-program)" = Succeeded ]; }
   eventually 90 'a C program that trains on the servers of a job ends well' program_done
@@ -51,7 +51,7 @@ eventually 90 'a job with an evaluator has Succeeded' ended_well evaluator
 says 'the evaluator scored checkpoints' "$(log_of evaluator-evaluator-0)" 'accuracy'
 if [ -n "$IMAGE_TASK_TF" ]; then
   board() { curl -fsS -m 5 "http://$(k -n "$ns" get service evaluator-tensorboard -o 'jsonpath={.spec.clusterIP}')/$1"; }
-  if [ -n "$own" ]; then # the addresses of services lead somewhere from the node only
+  if [ -n "$own" ]; then # addresses of services are only reachable from the node
     has_scalars() { grep -q loss <<<"$(board data/plugin/scalars/tags)"; }
     eventually 90 'its TensorBoard shows the loss, at its service' has_scalars
   fi

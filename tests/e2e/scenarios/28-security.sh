@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# What keeps strangers out of a job, seen from a pod beside it; what a task may do on its node.  The job of this file
-# goes on until 65-security.sh, while its certificates are replaced.
+# Isolation of a job from a pod next to it, and the restrictions of a task on its node.  The job of this file
+# runs until 65-security.sh, while its certificates are replaced.
 claim guarded
 submit guarded
 sed 's/name: guarded/name: other/; /checkpoint:/d; s/worker: {replicas: 2/worker: {replicas: 1/' "$here/manifests/guarded.yaml" | k -n "$ns" apply -f - >/dev/null
-eventually 60 'a job with certificates trains' past_step guarded 50 || return # nothing below can pass
+eventually 60 'a job with certificates trains' past_step guarded 50 || return # the rest depends on it
 eventually 60 'and another' past_step other 1
 guarded_secret=$(field dtj/guarded '{.status.security.secret}')
 guarded_uids() { k -n "$ns" get pods -l muster.dev/job=guarded -o 'jsonpath={range .items[*]}{.metadata.name}={.metadata.uid} {end}'; }
 guarded_before=$(guarded_uids)
-serial() { # of the certificate that the Secret has now
+serial() { # serial number of the certificate that is in the Secret now
   k -n "$ns" get secret "$guarded_secret" -o 'jsonpath={.data.tls\.crt}' | base64 -d | openssl x509 -noout -serial
 }
 guarded_serial=$(serial)
@@ -55,7 +55,7 @@ if [ -n "$IMAGE_TASK_TF" ]; then
   note "$(head -1 <<<"$heard" | cut -c1-180)"
   k -n "$ns" delete pod stranger-clear stranger-other stranger-own --wait=false --grace-period=1 >/dev/null
 fi
-# the port of health and metrics is open; what ends a task needs the job's token, or a caller in the pod
+# health and metrics need no credentials; ending a task needs the job's token, or a caller in the pod
 ps_url="http://$(field pod/guarded-ps-0 '{.status.podIP}'):8079"
 is 'health is open' 200 "$(curl -sS -m 5 -o /dev/null -w '%{http_code}' "$ps_url/healthz")"
 for page in finish cluster; do
@@ -65,7 +65,7 @@ for page in finish cluster; do
 done
 from=$(field dtj/guarded '{.status.progress.step}')
 eventually 30 'the job trains on' past_step guarded $((${from:-0} + 50))
-# who may forward a port into the pod ends its training, which is reported with its true step
+# a user with the port-forward permission can end the training, which is reported with its true step
 k -n "$ns" port-forward pod/other-worker-0 18079:8079 >build/port-forward.log 2>&1 &
 forward=$!
 finished() { [ "$(curl -sS -m 5 -X POST -o /dev/null -w '%{http_code}' http://127.0.0.1:18079/finish 2>/dev/null)" = 202 ]; }

@@ -1,38 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-# The workers of a running job change: kubectl scale to 4, to 1, and the manifest edited to 3.  The ps and the chief
-# stay, and the global step counts every step that a worker was told is done.
-# Each worker may use a part of a processor, so that more of them make more steps where there are only few processors.
+# Changes the workers of a running job: kubectl scale to 4 and to 1, and a manifest with 3.  The ps and the chief
+# stay, and the global step includes every step that a worker has completed.
+# Each worker has a CPU limit below one core, so more workers are faster even on a machine with few cores.
 slow='resources: {requests: {cpu: 200m}, limits: {cpu: 200m}}'
 apply_workers() { # N
   sed "s/worker: {replicas: 2}/worker: {replicas: $1, $slow}/" "$here/manifests/long.yaml" | k -n "$ns" apply -f - >/dev/null ||
     bad "the manifest with $1 workers is accepted"
 }
 apply_workers 2
-eventually 60 'a job with 2 workers trains' past_step long 100 || return # nothing below can pass
+eventually 60 'a job with 2 workers trains' past_step long 100 || return # the rest depends on it
 ps_uid=$(field pod/long-ps-0 '{.metadata.uid}')
 chief_uid=$(field pod/long-worker-0 '{.metadata.uid}')
 ready_workers() { [ "$(field dtj/long '{.status.tasks.worker.ready}')" = "$1" ]; }
 epoch() { field dtj/long '{.status.cluster.epoch}'; }
 seen_by_all() { [ "$(epoch)" -gt "$1" ] && [ "$(field dtj/long '{.status.cluster.epochSeen}')" = "$(epoch)" ]; } # EPOCH BEFORE
-has_epoch() { # POD: what its task itself says
+has_epoch() { # POD: the task's own status has the epoch
   curl -fsS -m 5 "http://$(field "pod/long-$1" '{.status.podIP}'):8079/status" | grep -q "\"epoch\":$(epoch),"
 }
-epoch_is_seen() { # EPOCH BEFORE, POD...: who was there before has taken up the members of now
+epoch_is_seen() { # EPOCH BEFORE, POD...: the existing tasks have applied the new membership
   local p
   eventually 25 'the status says that every task has seen the new epoch' seen_by_all "$1"
   shift
   [ -z "$own" ] || for p in "$@"; do check "$p itself says so" has_epoch "$p"; done
 }
-moves() { # the step goes on from where it was
+moves() { # the step increases further
   local from
   from=$(field dtj/long '{.status.progress.step}')
   eventually 20 "$1" past_step long $((${from:-0} + 100))
 }
 rate() { field dtj/long '{.status.progress.stepsPerSecond}'; }
-global_step() { # as the ps has it
+global_step() { # reads it from the ps
   curl -fsS -m 5 "http://$(field pod/long-ps-0 '{.status.podIP}'):8079/metrics" | awk '$1 == "muster_global_step" {print $2}'
 }
-pace() { # steps/s of these seconds
+pace() { # measures steps/s over 5 seconds
   local from at
   from=$(global_step) at=$(now)
   sleep 5
@@ -40,7 +40,7 @@ pace() { # steps/s of these seconds
 }
 worker_steps() { grep -qiE 'step' <<<"$(log_of "long-worker-$1")"; }
 
-# the digits job may be over before anybody asks it
+# the digits job may end before a query could find a loss
 has_loss() { grep -q '[0-9]' <<<"$(field dtj/long '{.status.progress.loss}')"; }
 eventually 15 'the progress has a loss' has_loss
 
@@ -64,7 +64,7 @@ if [ -n "$own" ]; then
   check "steps/s follow: $pace_of_2 with 2 workers, $pace_of_4 with 4" [ "$pace_of_4" -gt $((pace_of_2 * 12 / 10)) ]
 fi
 
-# what a worker was told until it left: its pod and its log are gone then
+# follows the log until the worker has left, since its pod and its log are deleted then
 parting=$(mktemp)
 timeout 120 kubectl -n "$ns" logs -f long-worker-3 >"$parting" 2>&1 &
 listener=$!

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What cannot work says so: at the door, or within seconds as a sentence in the job.
+# Invalid jobs are reported: the API server rejects them, or a condition of the job has a message within seconds.
 says 'a job without tasks is refused' "$(k -n "$ns" apply -f - 2>&1 <<END
 {apiVersion: muster.dev/v1, kind: DistributedTrainingJob, metadata: {name: empty}, spec: {program: {}}}
 END
@@ -11,7 +11,7 @@ says 'two programs at once are refused' "$(sed 's/name: long/name: two/; s/^  pr
 says 'a misspelt field is named' "$(sed 's/name: long/name: misspelt/; s/batchSize/batchsise/' "$here/manifests/long.yaml" |
   k -n "$ns" apply --validate=strict -f - 2>&1)" 'batchsise'
 
-# What a person is told within 10 s: by the job's Ready condition, by kubectl get and describe, and by muster explain.
+# The user sees the message within 10 s: in the job's Ready condition, in kubectl get and describe, and in muster explain.
 explain() { KUBECONFIG=$KUBECONFIG timeout 20 "$(dirname "${MUSTER:-build/bin/muster}")/muster" explain -n "$ns" "job/$1" 2>&1; }
 told() { # JOB PATTERN
   has_condition "$1" Ready "$2" || has_condition "$1" Failed "$2" || has_condition "$1" PodsRejected "$2"
@@ -23,7 +23,7 @@ sentence() { # JOB WORDS PATTERN
   says '  and muster explain too' "$(explain "$1")" "$3"
   note "$(field "dtj/$1" '{range .status.conditions[*]}{.reason}: {.message}{"\n"}{end}' | grep -iE -m1 "$3")"
 }
-variant() { # NAME SED...: the long job with something wrong
+variant() { # NAME SED...: the long job with an error
   local name=$1
   shift
   sed "s/name: long/name: $name/; $*" "$here/manifests/long.yaml" | k -n "$ns" apply -f - >/dev/null 2>&1 || bad "$name is accepted"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What can break on a node breaks while jobs train.  Every job has a target: it ends Succeeded with exactly its steps.
-# Each fault says how long the step stood still.
+# Faults on a node while jobs train.  Every job has a target and must end Succeeded with exactly that number of steps.
+# Each fault reports how long the step did not increase.
 step_of() { field "dtj/$1" '{.status.progress.step}'; }
 uid_of() { field "pod/$1" '{.metadata.uid}'; }
 replaced() { # POD UID: another pod of that name runs
@@ -9,7 +9,7 @@ replaced() { # POD UID: another pod of that name runs
   [ -n "$u" ] && [ "$u" != "$2" ] && running "$1"
 }
 operator_uid() { k -n "$system" get pods -l app.kubernetes.io/name=muster -o 'jsonpath={.items[0].metadata.uid}'; }
-# fault WORDS POD COMMAND...: another pod of that name runs, if there is one ('-': none), and the step moves on
+# fault WORDS POD COMMAND...: another pod of that name runs, if there is one ('-': none), and the step increases
 fault() {
   local words=$1 pod=$2 uid from hurt
   shift 2
@@ -21,10 +21,10 @@ fault() {
   eventually 90 "$words: the step moves on" past_step faulty $((${from:-0} + 20))
   note "from the fault to new steps: $(since "$hurt") s; the job is $(field dtj/faulty '{.status.phase}'), $(field dtj/faulty '{.status.restarts}') failures counted"
 }
-# The step in status is some seconds old, so the ps is asked itself: it holds global_step.
+# The step in status is some seconds old, so the test reads it from the ps, which holds global_step.
 ps_step() { curl -s -m 1 "http://$(field pod/faulty-ps-0 '{.status.podIP}'):8079/status" | grep -oE '"step":[0-9]+' | head -1 | cut -d: -f2; }
 names_ps() { grep -q 'ps/0' <<<"$(field dtj/faulty '{.status.conditions[*].message} {.status.summary.message}')"; }
-# ps_fault WORDS COMMAND...: steps come within 5 s of the ps pod's return, and status names the ps meanwhile
+# ps_fault WORDS COMMAND...: the step increases within 5 s of the ps pod's return, and status names the ps meanwhile
 ps_fault() {
   local words=$1 uid back first step ms watcher named=build/ps-is-named
   shift
@@ -47,7 +47,7 @@ ps_fault() {
   check "$words: the status named the ps" test -e "$named"
 }
 kill_pod() { k -n "$ns" delete pod "$1" --wait=false --grace-period="${2:-30}"; }
-kill_inside() { # POD: kill -9 of its program, as the kernel's OOM killer would
+kill_inside() { # POD: sends SIGKILL to its program, as the kernel's OOM killer would
   local id
   id=$(field "pod/$1" '{.status.containerStatuses[0].containerID}')
   ctr task kill -s SIGKILL "${id#containerd://}"
@@ -55,7 +55,7 @@ kill_inside() { # POD: kill -9 of its program, as the kernel's OOM killer would
 
 claim faulty
 submit faulty
-eventually 60 'a job trains' past_step faulty 50 || return # nothing below can pass
+eventually 60 'a job trains' past_step faulty 50 || return # the rest depends on it
 ps_uid=$(uid_of faulty-ps-0)
 chief=$(uid_of faulty-worker-0)
 fault 'a worker pod deleted' faulty-worker-1 kill_pod faulty-worker-1
@@ -73,7 +73,7 @@ fault 'the operator deleted' - k -n "$system" delete pod -l app.kubernetes.io/na
 is 'that touched no task' "$before" "$(uids)"
 
 if [ -n "$own" ]; then
-  # a process of the cluster, killed and started again with the command it had
+  # kills a process of the cluster and starts it again with the same command
   restart() {
     local pid
     read -r pid _ <"$K8S_DIR/run/$1.pid"
@@ -99,7 +99,7 @@ if [ -n "$own" ]; then
 fi
 
 eventually 480 'with all that the job has Succeeded' ended_well faulty
-# both workers may be at a step when the last is counted: the second goes one further, as in TensorFlow
+# both workers may be in a step when the target is reached, so the second runs one more, as in TensorFlow
 target=$(field dtj/faulty '{.spec.program.train.steps}')
 says 'with exactly the steps it was to make' "$(step_of faulty)" "^($target|$((target + 1)))$"
 if [ -n "$own" ]; then

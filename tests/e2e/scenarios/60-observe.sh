@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # A real Prometheus scrapes the tasks and the operator while a job trains, and answers every query of the Grafana
-# dashboard; a real Grafana loads it.  They run on the node itself, where pods can be reached.
+# dashboard; a real Grafana loads it.  They run on the node itself, which can reach the pods.
 [ -n "$own" ] || { note 'left out on a cluster that is not ours'; return; }
 prometheus=$K8S_DIR/prometheus/usr/bin/prometheus
-fetch_prometheus() { # Debian's package, unpacked and not installed: no service is to start
+fetch_prometheus() { # unpacks Debian's package without installing it, so that no service starts
   [ ! -x "$prometheus" ] || return 0
   mkdir -p "$K8S_DIR/prometheus" && (cd "$K8S_DIR/prometheus" && { timeout 90 apt-get download prometheus ||
     { timeout 120 apt-get update && timeout 90 apt-get download prometheus; }; } && dpkg-deb -x prometheus_*.deb .) >/dev/null 2>&1
@@ -14,7 +14,7 @@ if ! fetch_prometheus; then
 fi
 at=127.0.0.1:${E2E_PROMETHEUS_PORT:-19090} data=$(mktemp -d)
 cp "$here/manifests/prometheus.yml" "$data/"
-targets() { # NAMESPACE SELECTOR PORT: as Prometheus reads them
+targets() { # NAMESPACE SELECTOR PORT: in the format of Prometheus' file_sd
   k -n "$1" get pods -l "$2" -o "jsonpath={range .items[*]}{'{\"targets\":[\"'}{.status.podIP}{':$3\"],\"labels\":{\"namespace\":\"'}{.metadata.namespace}{'\",\"pod\":\"'}{.metadata.name}{'\"}}\n'}{end}"
 }
 (
@@ -33,10 +33,10 @@ eventually 30 'Prometheus sees the global step' answered 'max(muster_global_step
 eventually 30 'and its chief' answered 'up{pod="long-worker-0"} == 1'
 eventually 30 'and its ps' answered 'up{pod="long-ps-0"} == 1'
 eventually 30 'and the operator' answered "leader_election_master_status{namespace=\"$system\"} == 1"
-# ---- the Grafana dashboard: by its schema, its queries by Prometheus, and, where there is one, the whole by a Grafana ----
+# ---- the Grafana dashboard: its schema, its queries in Prometheus, and, if available, Grafana itself ----
 board=$data/grafana/dashboards/muster.json
 mkdir -p "$data/grafana/dashboards"
-# as the sidecar of a Grafana finds it
+# as Grafana's sidecar finds it
 timeout 20 helm template muster charts/muster --set metrics.dashboard.enabled=true -s templates/dashboard.yaml |
   k create --dry-run=client -o 'jsonpath={.data.muster\.json}' -f - >"$board"
 timeout 300 tests/k8s/up build dashboard >/dev/null 2>&1 || bad 'the program that knows the schema of dashboards was not built'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The job of 28-security.sh has trained meanwhile, and its certificates have been replaced under it.
+# The job of 28-security.sh has trained meanwhile, and its certificates have been replaced.
 [ -n "${guarded_serial:-}" ] || { note 'left out: its first half did not get so far'; return; }
 if [ -z "$own" ]; then
   note 'certificates of 48 hours: their replacement is left out on a cluster that is not ours'
@@ -15,7 +15,7 @@ is 'nothing counted as a failure' 0 "$(field dtj/guarded '{.status.restarts}')"
 joined() { log_of guarded-worker-2 | grep -qiE 'step'; }
 check 'another worker is asked for' k -n "$ns" scale dtj/guarded --replicas=3
 eventually 60 'it joins with the new certificates' joined
-# files are looked at when a connection is made
+# tasks read the files when they open a connection
 says 'the ps has taken new files for it' "$(log_of guarded-ps-0)" 'new certificates from'
 ps_uid=$(field pod/guarded-ps-0 '{.metadata.uid}')
 another_ps() {

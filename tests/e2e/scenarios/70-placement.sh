@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Node labels decide where tasks go and what they get.  Two nodes that are not there are labelled as NVIDIA's feature
-# discovery and node-feature-discovery would; the real node gets GPUs that are not there from a device plug-in.
+# Node labels select the nodes and the kernels of tasks.  Two fake nodes have the labels of NVIDIA's feature
+# discovery and node-feature-discovery; a device plug-in gives the real node fake GPUs.
 [ -n "$own" ] || { note 'left out on a cluster that is not ours'; return; }
 real=$(k get nodes -o 'jsonpath={.items[0].metadata.name}')
 fake_node() { # NAME RESOURCES LABEL...
@@ -19,12 +19,12 @@ placed_on() { [ "$(node_of "$1")" = "$2" ]; }
 env_of() { field "pod/$1" "{.spec.containers[0].env[?(@.name==\"$2\")].value}"; }
 limit_of() { field "pod/$1" '{.spec.containers[0].resources.limits.nvidia\.com/gpu}'; }
 
-# ---- what the labels of nodes say ----
+# ---- the labels of nodes ----
 machine='"cpu":"64","memory":"256Gi","pods":"110"'
 fake_node fake-h100 "$machine,\"nvidia.com/gpu\":\"8\"" nvidia.com/gpu.present=true nvidia.com/gpu.count=8 \
   nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3 nvidia.com/gpu.compute.major=9 nvidia.com/gpu.compute.minor=0 \
   nvidia.com/gpu.memory=81559 feature.node.kubernetes.io/pci-10de.present=true muster.dev/pool=fake
-k taint node fake-h100 nvidia.com/gpu=present:NoSchedule >/dev/null # as clusters keep others off such nodes
+k taint node fake-h100 nvidia.com/gpu=present:NoSchedule >/dev/null # as clusters taint GPU nodes to keep other pods off
 submit gpu
 eventually 30 'the ps of a GPU job runs on a CPU' running gpu-ps-0
 is 'with no GPU to see' void "$(env_of gpu-ps-0 NVIDIA_VISIBLE_DEVICES)"
@@ -38,17 +38,17 @@ kernels_said() { grep -qE '^(gpu|cuda|cuda-sm90)$' <<<"$(field dtj/gpu '{.status
 eventually 10 'the job says which kernels' kernels_said
 note "kernels of its workers: $(field dtj/gpu '{.status.tasks.worker}')"
 k -n "$ns" delete dtj gpu --wait=false >/dev/null
-k -n "$ns" delete pod gpu-worker-0 --grace-period=0 --force >/dev/null 2>&1 # there is no kubelet to end it
+k -n "$ns" delete pod gpu-worker-0 --grace-period=0 --force >/dev/null 2>&1 # no kubelet ends it
 k delete node -l muster.dev/test=fake >/dev/null
 
-# ---- a device plug-in on the real node: scheduling and admission are real ----
+# ---- a device plug-in on the real node, with real scheduling and admission ----
 timeout 200 tests/k8s/up build fakegpu >/dev/null 2>&1 || bad 'the device plug-in was not built'
 "$K8S_DIR/bin/fakegpu" /var/lib/kubelet 1 >build/fakegpu.log 2>&1 &
 plugin=$!
 has_gpu() { [ "$(k get node "$real" -o 'jsonpath={.status.allocatable.nvidia\.com/gpu}')" = "$1" ]; }
 eventually 30 'the node advertises a GPU' has_gpu 1
 k label node "$real" nvidia.com/gpu.present=true nvidia.com/gpu.compute.major=9 nvidia.com/gpu.compute.minor=0 nvidia.com/gpu.count=1 >/dev/null
-# the driver's own words, so that a plug-in that is not found is no success
+# the driver's own error text, so a missing plug-in does not pass
 no_driver='no CUDA here: libcuda.so.1 is not on this machine'
 submit gpu
 says_kernels() { has_condition gpu KernelsMissing "True worker/0: node $real does not have the kernels cuda-sm90 .*$no_driver"; }
@@ -57,7 +57,7 @@ note "$(field dtj/gpu '{.status.conditions[?(@.type=="KernelsMissing")].message}
 eventually 20 'kernels: gpu fails the job' phase_is gpu Failed
 remove gpu
 
-# ---- kernels: auto never fails a job for want of a GPU ----
+# ---- kernels: auto never fails a job without a GPU ----
 submit_kernels() { # NAME KERNELS: the job of manifests/gpu.yaml
   sed "s/name: gpu/name: $1/; s/kernels: gpu/kernels: $2/" "$here/manifests/gpu.yaml" | k -n "$ns" apply -f - >/dev/null || bad "$1 is accepted"
 }
@@ -83,7 +83,7 @@ helm_args=("${helm_args_before[@]}")
 install_operator || bad 'helm upgrade without taskImageGpu'
 eventually 30 'the operator without a GPU image leads' operator_ready
 
-# ---- no pod on hope: a capability that no label names, another architecture ----
+# ---- no speculative pods: a capability that no label has, another architecture ----
 is_unavailable() { [ "$(field "dtj/$1" '{.status.phase} {.status.conditions[?(@.type=="Ready")].reason}')" = 'Pending KernelsUnavailable' ]; }
 k label node "$real" nvidia.com/gpu.compute.major- nvidia.com/gpu.compute.minor- >/dev/null
 submit_kernels unlabelled cuda-sm90
@@ -99,7 +99,7 @@ kill "$plugin" 2>/dev/null
 wait "$plugin" 2>/dev/null
 eventually 30 'without its plug-in the node has none' has_gpu 0
 
-# ---- the real node's processor: the labels and the probe of the running task agree ----
+# ---- the real node's processor: the labels agree with the probe of the running task ----
 flags=$(grep -m1 ^flags /proc/cpuinfo)
 labels=()
 for f in avx avx2 fma3 avx512f avx512bw avx512dq avx512vl avx512cd avx512vnni; do

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every shell command of the README's quickstart and of docs/guide, as a reader would type it: the ```sh blocks of a page
-# are one script.  Instead of kind, which wants Docker, a few lines take its images to the node.
+# Runs every shell command of the README's quickstart and of docs/guide; the ```sh blocks of a page
+# form one script.  Instead of kind, which needs Docker, a few lines import the images into the node.
 guide=(install first-job your-program scaling failure gpu-nodes from-tfjob troubleshooting)
 blocks() { awk '/^```/ {inside = $0 == "```sh" && !inside; next} inside' "$1"; }
 is 'the guide has the pages that are run' "$(printf '%s\n' "${guide[@]}" | sort)" \
@@ -12,7 +12,7 @@ KUBECONFIG=$reader/config kubectl config set-context --current --namespace="$ns"
 cat >"$reader/kind" <<'END'
 #!/bin/sh
 case "$1 $2" in
-'create cluster') ;; # there is one
+'create cluster') ;; # the cluster exists already
 'load image-archive') exec ctr images import "$3" ;;
 *) echo "kind: this stand-in knows no '$1 $2'" >&2; exit 2 ;;
 esac

@@ -14,7 +14,7 @@ fi
 nothing_left() { [ "$(leftovers | grep -v "persistentvolume")" = "$left_before" ]; }
 eventually 30 'nothing is left' nothing_left || leftovers | sed 's/^/    left: /'
 
-# The definition that a release kept belongs to it; a release of another name takes it over.
+# The CRD that a release kept belongs to that release; a release of another name takes it over.
 if [ -n "$own" ]; then
   release() { # NAME ARGUMENTS...
     local name=$1
@@ -30,7 +30,7 @@ if [ -n "$own" ]; then
   says 'in words that the guide explains' "$(cat build/helm.log)" 'invalid ownership metadata'
   check 'with --take-ownership it is installed' release training --take-ownership
   helm uninstall training -n "$system" >/dev/null 2>&1
-  # the guide's recipe for an older Helm: kubectl annotate
+  # the guide's procedure for older Helm versions: kubectl annotate
   k annotate -n "$system" "$crd" secret/muster-operator-key --overwrite meta.helm.sh/release-name=third meta.helm.sh/release-namespace="$system" >/dev/null
   check 'with another owner in its annotations too' release third
   helm uninstall third -n "$system" >/dev/null 2>&1
