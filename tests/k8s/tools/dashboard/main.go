@@ -1,5 +1,5 @@
-// Command dashboard checks Grafana dashboards against Grafana's own schema, strictly: what it does not know is an error
-// where Grafana would ignore it.  Of each query it prints its panel's title and its expression, parted by a tab.
+// Command dashboard checks Grafana dashboards against Grafana's own schema, strictly: an unknown field is an
+// error, although Grafana ignores it.  For each query it prints the panel's title and the expression, separated by a tab.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-// queries prints the panel's, and wants every panel to have some.
+// queries prints the queries of the panel, and fails if it has none.
 func queries(p dashboard.Panel) error {
 	title := "without a title"
 	if p.Title != nil {
@@ -45,7 +45,7 @@ func check(file string) error {
 	if err := whole.Validate(); err != nil {
 		return err
 	}
-	// neither is the whole strict about its panels, which may be rows, nor are they about what depends on their type
+	// the schema is not strict about panels, which may be rows, nor about the fields that depend on a panel's type
 	if err := json.Unmarshal(text, &parts); err != nil {
 		return err
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// fakegpu: a device plug-in that advertises COUNT devices nvidia.com/gpu which are not there, so that the scheduling
-// and the admission of GPU pods are real on a machine without one.  A container that gets some is told which, as
-// NVIDIA's own plug-in tells it: NVIDIA_VISIBLE_DEVICES.
+// fakegpu: a device plug-in that advertises COUNT nonexistent devices nvidia.com/gpu, so that scheduling and admission
+// of GPU pods are real on a machine without one.  Containers get NVIDIA_VISIBLE_DEVICES with their devices, as from
+// NVIDIA's own plug-in.
 //
 //	fakegpu KUBELET-FOLDER COUNT      (/var/lib/kubelet, wherever its --root-dir is)
 package main
@@ -86,5 +86,5 @@ func main() {
 		log.Fatalf("fakegpu: the kubelet does not take it: %v", err)
 	}
 	log.Printf("fakegpu: %d %s", count, name)
-	select {} // until it is killed; the kubelet then says that there are none
+	select {} // until it is killed; the kubelet then reports no devices
 }
