@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The Dockerfile, built by buildah over a Debian that is bootstrapped here, so without a registry: what each image
-# says of itself, its size, who it runs as, that it has no shell, that its programs start, and that the same files
-# give the same bytes when everything is built again.
+# Builds the Dockerfile with buildah on a Debian that is bootstrapped here, without a registry.  Checks of each image
+# its labels, its size, its user, the absence of a shell, the start of its programs, and that another build of the
+# same files gives the same bytes.
 #
-#   run.sh [NAME...]   operator, task and cli when none is named; task-tf and task-cuda take long and much room
+#   run.sh [NAME...]   operator, task and cli when none is named; task-tf and task-cuda need much time and space
 #   CUDA_ROOT          for task-cuda: a folder with bin/nvcc and lib64, as /usr/local/cuda has them
 #   IMAGES_BASE        an image with Debian 12 to build on, instead of bootstrapping one
 #   IMAGES_ONCE=1      do not build again to compare
@@ -40,7 +40,7 @@ if [ -z "${IMAGES_BASE:-}" ] && ! buildah inspect --type image "$base" >/dev/nul
   t=$SECONDS
   debootstrap --variant=minbase bookworm "$debian" >build/debootstrap.log 2>&1 || { tail -3 build/debootstrap.log; exit 1; }
   rm -rf "$debian"/var/cache/apt/archives/*.deb "$debian"/var/lib/apt/lists/*
-  trust=() # who trusts a certificate authority of their own on this machine does so in the build
+  trust=() # the build trusts the additional certificate authorities of this machine
   if compgen -G '/usr/local/share/ca-certificates/*.crt' >/dev/null; then
     cp -r /usr/local/share/ca-certificates/. "$debian/usr/local/share/ca-certificates/" 2>/dev/null ||
       { mkdir -p "$debian/usr/local/share" && cp -r /usr/local/share/ca-certificates "$debian/usr/local/share/"; }
@@ -60,8 +60,8 @@ if [[ " $* " == *' task-cuda '* ]]; then
   args+=" --build-arg CUDA_BASE=localhost/cuda:local"
 fi
 
-# What is in the images: their layers, which are named by their content.  The history that buildah writes beside them
-# names intermediate images, which are other ones each time.
+# The layers of the images, whose names are hashes of their content.  The history that buildah writes with them
+# names intermediate images, which differ each time.
 layers() {
   local n
   for n in "${names[@]}"; do
@@ -89,7 +89,7 @@ for n in "${names[@]}"; do
   image=localhost/muster-$n:$IMAGE_TAG
   size=$(stat -c %s "$out/muster-$n.tar")
   if [ "$size" -le $(($(most "$n") * 1000000)) ]; then ok "muster-$n has $((size / 1000)) kB"; else bad "muster-$n has $size bytes, more than $(most "$n") MB"; fi
-  # as JSON, which buildah's own templates cannot write before 1.29
+  # in JSON, which buildah's own templates cannot write before 1.29
   config=$(buildah inspect --type image "$image" | python3 -c '
 import json, sys
 print(json.dumps(json.load(sys.stdin)["OCIv1"]["config"], separators=(",", ":")))')
@@ -106,7 +106,7 @@ print(json.dumps(json.load(sys.stdin)["OCIv1"]["config"], separators=(",", ":"))
   program=$(grep -oE '"Entrypoint":\["[^"]+' <<<"$config" | cut -d'"' -f4)
   says "$program starts in it" "$(chroot --userspec=65532:65532 "$root" "$program" --version 2>&1)" '[0-9]+\.[0-9]+\.[0-9]+'
   case $n in task*)
-    # as in a pod: /proc is there, and nothing says where the plug-in is
+    # as in a pod: /proc is mounted, and no setting has the path of the plug-in
     says 'its task loads the GPU plug-in, which reports what the driver says' "$(buildah run "$c" -- /usr/local/bin/muster-task \
       --kernels=gpu --while-stdin --cluster='{"worker": ["localhost:2222"]}' --job=worker --index=0 --bind=127.0.0.1:0 2>&1 </dev/null)" 'no CUDA here: |kernels cuda-sm'
     ;;
