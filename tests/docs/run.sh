@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Every command in the documentation is run by a test.  In docs/guide that is tests/e2e/scenarios/80-docs.sh, which runs
-# the ```sh blocks as they stand, and those of the README with them.  Elsewhere commands.txt says for each which test runs the same: a new command without
-# a line there is noticed, and so is a line whose test does it no more.  Paths of the repository that a page names exist.
+# the ```sh blocks of the guide and of the README unchanged.  For all other commands, commands.txt names the test that runs
+# them.  A command without a line there is an error, as is a line whose test no longer has the command.  Paths of the
+# repository that a page names must exist.
 #
-#   run.sh [PAGE...]   the pages to look at, for a test of this test; else those below
+#   run.sh [PAGE...]   the pages to check; the pages below when none is named
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 [ $# -gt 0 ] || set -- README.md docs/*.md docs/guide/*.md
 table=tests/docs/commands.txt
 bad=0
 
-# "page<TAB>block's kind<TAB>command" of each line in a fenced block that begins with a program; continued lines are one
+# prints "page<TAB>block's kind<TAB>command" for each line in a fenced block that begins with a program; joins continued lines
 commands() {
   awk '
     FNR == 1 { open = 0; line = "" }
@@ -32,7 +33,7 @@ while IFS=$'\t' read -r page kind command; do
   n=$((n + 1))
   [ "$page $kind" = 'README.md sh' ] && continue
   if [[ $page = */guide/* ]]; then
-    # the list of the guide's pages is none of them: 80-docs.sh does not run it
+    # 80-docs.sh does not run the guide's list of pages, so its commands count as those of other pages
     [ "$kind" = sh ] && [[ $page != */guide/README.md ]] && continue
     echo "$page: '$command' is in a block that is not run: begin it with \`\`\`sh"
     bad=1
@@ -59,7 +60,7 @@ while IFS='|' read -r prefix file pattern; do
     bad=1
   fi
 done <"$table"
-# paths of the repository in backticks; a name in angle brackets stands for any, [ch] for either
+# paths of the repository in backticks; <name> matches anything, [ch] either letter
 while IFS=: read -r page path; do
   pattern=$(sed 's/<[^>]*>/*/g; s/\[\.\]/./g' <<<"$path")
   compgen -G "${pattern%/}" >/dev/null || [ -e "$path.c" ] || { echo "$page: there is no $path"; bad=1; }
