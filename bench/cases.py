@@ -42,7 +42,7 @@ def constant(target, seconds):
 
 
 def null_step(target, seconds):
-    """The worker fetches a scalar from the ps and computes; the ps adds the result."""
+    """The worker fetches a scalar from the ps and negates it; the ps adds the result."""
     with tf.Graph().as_default():
         v, op = null_graph()
         with tf.Session(target) as s:
@@ -51,7 +51,7 @@ def null_step(target, seconds):
 
 
 def raw(target, seconds, graph, init="-", fetch="-", step="-", connections=1):
-    """The same with a C client that only requests steps (raw_client.c): the time of the RPC and the server."""
+    """Requests steps of the graph with a C client (raw_client.c), to measure only the RPC and the server."""
     host, port = target.removeprefix("grpc://").rsplit(":", 1)
     with tempfile.NamedTemporaryFile() as f:
         f.write(graph.as_graph_def().SerializeToString())
@@ -96,7 +96,7 @@ def transfer(target, seconds, mib=16):
 
 
 def sparse_rows(target, seconds, rows=32):
-    """The worker takes random rows of 4 KiB from a table of 1 GiB on the ps."""
+    """The worker gathers random rows of 4 KiB from a table of 1 GiB on the ps."""
     with tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             table = tf.get_variable("bench_table", [1 << 18, 1 << 10], initializer=tf.ones_initializer())
@@ -144,7 +144,7 @@ def mlp_graph(task, batch):
 
 
 def single(target, seconds, batch=32):
-    """No ps: variables and computation on the one worker."""
+    """Variables and computation on one worker, without a ps."""
     with tf.Graph().as_default(), tf.variable_scope("bench_single"), tf.device("/job:worker/task:0"):
         op = tf.train.GradientDescentOptimizer(0.01).minimize(mlp_loss(0, batch))
         with tf.Session(target) as s:
@@ -153,7 +153,7 @@ def single(target, seconds, batch=32):
 
 
 def local(target, seconds, batch=32):
-    """Without a server: TensorFlow's session in the process of the client."""
+    """TensorFlow's in-process session in the client, without a server."""
     with tf.Graph().as_default():
         op = tf.train.GradientDescentOptimizer(0.01).minimize(mlp_loss(0, batch))
         with tf.Session() as s:
@@ -162,7 +162,7 @@ def local(target, seconds, batch=32):
 
 
 def mlp(target, seconds, batch=32, other=None):
-    """Both workers at once, each with a client thread of its own graph and session."""
+    """Both workers at the same time; each has a client thread with its own graph and session."""
     results = {}
 
     def client(task, where):
@@ -190,7 +190,7 @@ def mlp(target, seconds, batch=32, other=None):
 def sync(target, seconds, batch=32, other=None):
     """Both workers synchronously with SyncReplicasOptimizer; counts global steps."""
     counts, chief_ready, steps_done, finished = {}, threading.Event(), [0, 0], []
-    own = f"sync-{os.getpid()}"  # the token queue is closed at the end, permanently
+    own = f"sync-{os.getpid()}"  # closing the token queue at the end is permanent, so each run has its own container
 
     def client(task, where):
         setter = tf.train.replica_device_setter(ps_tasks=1, worker_device=f"/job:worker/task:{task}")
@@ -199,10 +199,10 @@ def sync(target, seconds, batch=32, other=None):
             step = tf.train.get_or_create_global_step()
             opt = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.01), 2, 2)
             op = opt.minimize(loss, global_step=step)
-            # whoever is left alone in the last step gives chief_ready
+            # the time-out ends the worker that is alone in the last step, which then sets chief_ready
             config = tf.ConfigProto(operation_timeout_in_ms=10000)
             if task:
-                chief_ready.wait()  # a worker that starts before the chief has initialised sleeps for half a minute
+                chief_ready.wait()  # a worker that precedes the initialization sleeps for half a minute
             try:
                 with tf.train.MonitoredTrainingSession(
                         where, is_chief=task == 0, hooks=[opt.make_session_run_hook(task == 0)], config=config,
@@ -210,7 +210,7 @@ def sync(target, seconds, batch=32, other=None):
                         stop_grace_period_secs=2) as s:
                     chief_ready.set()
                     first = start = None
-                    # neither may wait for the other but in a step: one can make two steps while the other makes none
+                    # the workers may only wait for each other inside a step: one can be two steps ahead
                     while 1 - task not in finished:
                         s.run(op)
                         steps_done[task] += 1
@@ -238,7 +238,7 @@ def sync(target, seconds, batch=32, other=None):
 
 
 def conv_graph(batch):
-    """Two convolutions and two dense layers, as the digits tutorials have them; Adam."""
+    """Two convolutions and two dense layers, as in tutorials on digits, with Adam."""
     rng = np.random.RandomState(0)
 
     def var(name, *shape):
@@ -271,7 +271,7 @@ def conv(target, seconds, batch=64):
 
 
 def checkpoint(target, seconds, restores):
-    """256 MiB on the ps through a Saver: 16 variables, random, so that no file system can make them smaller."""
+    """Saves or restores 256 MiB on the ps through a Saver: 16 random variables, which a file system cannot compress."""
     with tf.Graph().as_default(), tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
         with tf.device("/job:ps/task:0"):
             parts = [tf.get_variable(f"bench_saved{i}", [4 << 20], initializer=tf.random_uniform_initializer())

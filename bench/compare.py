@@ -1,4 +1,4 @@
-"""Stock TensorFlow servers and ours, the same client programs, alternating in one run; ratios at the end.
+"""Runs the same client programs on stock TensorFlow servers and on ours, alternating in one run, and prints the ratios.
 
 compare.py [--rounds N] [--seconds S] [--tasks PATH] [--page FILE] [CASE...]
 """
@@ -26,10 +26,10 @@ TRAINERS = {"trainer_b32": ("mlp_b32", {}), "trainer_b1024": ("mlp_b1024", {"bat
             "trainer_sync": ("sync", {"sync": True})}
 # TensorFlow cases to compare with client_steps.c, and the kind of its step
 IN_PROCESS = {"client_null": ("null_step", "null"), "trainer_single": ("local", "trainer")}
-STARTS = {"start": (0, 1), "many_ps": (10, 1)}  # ps and workers, from nothing to the end of a first step
+STARTS = {"start": (0, 1), "many_ps": (10, 1)}  # ps and workers; time from start to end of the first step
 BEGIN, END = "<!-- make bench writes this table -->", "<!-- end of the table -->"
-# Rare faults of stock servers, after which they are measured again: a request that its client sent once "was received
-# twice"; both workers of a synchronous step wait for each other.
+# Intermittent faults of stock servers, after which the measurement repeats: a request that the client sent once "was
+# received twice"; both workers of a synchronous step wait for each other.
 STOCK_FAULTS = "request was received twice", "the two workers stood still"
 NO_OP = b"\x0a\x09\x0a\x01c\x12\x04NoOp"  # GraphDef { node { name: "c" op: "NoOp" } }
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
@@ -79,7 +79,7 @@ class Cluster:
         if out.returncode:
             sys.exit(f"{self.name}: {case} failed:\n{out.stderr[-2000:]}")
         row = json.loads(out.stdout.strip().splitlines()[-1])
-        if row.get("aborted"):  # as by stock servers at times (raw_client.c)
+        if row.get("aborted"):  # stock servers sometimes reject a step (raw_client.c)
             print(f"  {self.name}: {case}: {row['aborted']} steps were answered with ABORTED")
             if self.name == "muster":
                 sys.exit("Muster must not abort a step")
@@ -104,7 +104,7 @@ def start_s(name, command, graph, raw_client, ps, workers):
 
 
 def compare_starts(case, commands, rounds, raw_client):
-    """In ms, until a step of a new session has been answered."""
+    """Measures the time from the start of the servers until a new session has run a step."""
     got = {name: [] for name in commands}
     with tempfile.NamedTemporaryFile() as f:
         f.write(NO_OP)
@@ -128,7 +128,7 @@ def compare_steps(case, clusters, rounds, seconds):
 
 
 def compare_trainers(case, stock, rounds, seconds, muster):
-    """Stock's servers are idle while the trainer's run."""
+    """Compares stock's servers with the C trainer; stock's servers are idle while the trainer runs."""
     peer, options = TRAINERS[case]
     got = [], []
     for _ in range(rounds):
@@ -140,7 +140,8 @@ def compare_trainers(case, stock, rounds, seconds, muster):
 
 
 def compare_first_steps(commands, rounds, muster, raw_client):
-    """A whole job of one step, from `muster run` to its end; stock's three servers until they answer a step."""
+    """Compares a whole `muster run` of a job of one step with the start of three stock servers up to their first
+    step."""
     got = {"stock": [], "muster": []}
     for _ in range(rounds):
         with tempfile.NamedTemporaryFile() as f:
@@ -152,7 +153,7 @@ def compare_first_steps(commands, rounds, muster, raw_client):
 
 
 def compare_in_process(case, stock, command, rounds, seconds, client_steps):
-    """Stock's Python client and a C program with the worker in itself; and what else such steps cost."""
+    """Compares stock's Python client with a C program that contains its worker, and prints the time of smaller steps."""
     peer, step = IN_PROCESS[case]
     got = [], []
     for _ in range(rounds):
@@ -177,7 +178,7 @@ def compare_in_process(case, stock, command, rounds, seconds, client_steps):
 
 
 def update_page(path, rows):
-    """Replaces the table between the two marks of the page by the rows of this run."""
+    """Replaces the table between the two markers of the page by the rows of this run."""
     with open("/proc/cpuinfo") as f:
         cpu = next((line.split(":")[1].strip() for line in f if line.startswith("model name")), "?")
     table = [f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} x {cpu}", "",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same of PyTorch on the same GPU, for bench-gpu: products, and training steps of two models, eagerly."""
+"""The GPU measurements of bench-gpu with PyTorch on the same GPU: matrix products, and eager training steps of two
+models."""
 import sys
 import time
 
@@ -18,7 +19,7 @@ torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
 
 def time_of(once, rounds=5, calls=50):
-    """Seconds of one call, the best round's."""
+    """Returns the seconds per call of the best round."""
     best = float("inf")
     for _ in range(rounds + 1):
         torch.cuda.synchronize()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each kernel beside TensorFlow's own, the same op on the same shapes and as many threads, in turns.
+"""Compares each kernel with TensorFlow's: the same op on the same shapes and as many threads, alternating.
 
     kernels.py DRIVER [--threads N] [--rounds N] [--only TEXT[;TEXT...]]
 
-TensorFlow runs a chain of copies of the op; what one costs is the chain less a single one, so that
-neither Python nor the session is counted.  Ours is timed around the kernel by tests/kernels/op_driver.
+TensorFlow runs a chain of copies of the op.  Its time minus that of a single op, divided by the number
+of copies, excludes Python and the session.  Ours is timed around the kernel by tests/kernels/op_driver.
 Both figures are the fastest of all rounds; `times` above 1 means ours is the faster one.
 """
 import argparse
@@ -21,7 +21,7 @@ import tensorflow.compat.v1 as tf  # noqa: E402
 import ops_diff  # noqa: E402
 from ops_cases import Case, Var  # noqa: E402
 
-MILLISECONDS = 120  # of each round, for each side
+MILLISECONDS = 120  # per round and side
 RNG = np.random.RandomState(1)
 
 
@@ -191,7 +191,7 @@ def cells():
 
 
 class Stock:
-    """The op once and a chain of `copies` more, in one session."""
+    """Runs the op once, and a chain of `copies` further ones, in one session."""
 
     def __init__(self, case, threads):
         self.graph, self.copies = tf.Graph(), 10
@@ -218,7 +218,7 @@ class Stock:
             return tf.Variable(a.value, use_resource=False)._ref()
         if a.dtype == np.int32 or not a.shape:
             return tf.constant(a)
-        # TensorFlow's oneDNN kernels keep what they made of a constant filter; a variable is honest.
+        # TensorFlow's oneDNN kernels cache the reordered weights of a constant filter, so the filter is a variable.
         return tf.Variable(a, use_resource=False)
 
     def measure(self):

@@ -2,14 +2,14 @@
 import os
 import socket
 
-# Below those that the kernel gives to connections (a port of these, free when it was looked at, may be somebody's by
-# the time its server starts), and above those that `muster run` and the tests draw.
+# Below the kernel's ephemeral ports, since a connection could take a free port of those before the server starts, and
+# above the ports that `muster run` and the tests draw.
 FIRST, COUNT = 30000, 2768
 _drawn = os.getpid()  # so that concurrent runs start at different ports
 
 
 def free_ports(n):
-    """n free ports that this process has not returned before."""
+    """Returns n free ports that this process has not returned before."""
     global _drawn
     ports = []
     for _ in range(COUNT):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reading data files from the page cache: ours in turn with tf.data, best of so many rounds.
+"""Reads data files from the page cache with our reader and tf.data, alternating; prints the best of several rounds.
 
-Both sides must find the same number of records.  "a core" is bytes by processor seconds, which a
-reader that spreads over several cores cannot embellish.
+Both sides must find the same number of records.  "a core" is bytes per CPU second, which several
+threads do not improve.
 """
 import argparse
 import os
@@ -39,7 +39,7 @@ def write_records(path, rng, size, count):
 
 
 def rows_of(dataset, batch):
-    """Rows, handed over by the batch: the kinder way of asking."""
+    """Counts the rows in batches, which is faster for tf.data than single rows."""
     return int(dataset.batch(batch).reduce(np.int64(0), lambda n, x: n + tf.shape(
         x[0] if isinstance(x, tuple) else x, out_type=tf.int64)[0]))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Benchmarks beside their peer: stock TensorFlow servers and ours on this machine, alternating in one run.
+# Benchmarks against stock TensorFlow: its servers and ours on this machine, alternating in one run.
 # The first argument may name another program of this folder; the rest go to it, or to compare.py.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What mutual TLS between tasks costs: a ps and a worker in the clear and another two with
-certificates, in turn, on this machine.  The session goes by the worker's loopback port, which is in
-the clear for both.  Best and median of so many rounds.
+"""Measures the cost of mutual TLS between tasks.  A ps and a worker without TLS alternate with a ps and a
+worker with certificates, on this machine.  The session uses the worker's loopback port, which has no TLS
+in both cases.  Prints the best and the median of several rounds.
 
   bench/run.sh tls.py [ROUNDS]
 """
@@ -38,7 +38,7 @@ def certificates(folder):
 
 
 class Cluster:
-    """A ps and a worker, and a session at the worker."""
+    """A ps and a worker, with a session at the worker."""
 
     def __init__(self, peer, tls):
         ps, worker, local = free_ports(3)

@@ -1,4 +1,4 @@
-"""The C trainer's processes on this machine, as `muster run` starts them, on synthetic images: 784-128-10.
+"""Runs the C trainer on this machine with `muster run`, on synthetic images: 784-128-10.
 
 measure(program, seconds, batch, sync, workers, ps) gives the global steps a second that it reports, and its
 memory. The trainer feeds a new batch each step, the peer of compare.py has its batch in the graph.
@@ -43,7 +43,7 @@ def write_images(folder):
 
 
 def rss_mb(pid):
-    """Of pid and the processes that it has started; pages that several map are counted once."""
+    """Returns the memory of pid and its children in MB; shared pages count once."""
     children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     total = 0
     for child in [str(pid), *children]:

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The operator beside Kubeflow's training-operator and beside a bare loop of creates, all on the same kind of
+# Compares the operator with Kubeflow's training-operator and with a bare loop of creates, all on the same kind of
 # API server (etcd on a tmpfs and kube-apiserver, fresh for each run), in one run.
 #
 #   run.sh [KIND...]     bare, lifted (peer without its client limits), ours, restart; only when named: stock (the
-#                        peer as it comes: minutes), crowd (ours with 10,000 pods, which only begin to run), table
-#                        (measures nothing: the figures there are, beside what they are to be)
+#                        peer with its defaults: minutes), crowd (ours with 10,000 pods, which only start to run), table
+#                        (measures nothing: prints the existing figures and their targets)
 #
-#   JOBS=100    jobs of 2 ps + 4 workers          REST=10   seconds at rest that are measured
-#   ROUNDS=1    how often, the kinds alternating  OUT=file  adds the figures to it, a line of JSON a run
+#   JOBS=100    jobs of 2 ps + 4 workers          REST=10   measured seconds without load
+#   ROUNDS=1    rounds, with alternating kinds    OUT=file  appends the figures to it, one line of JSON per run
 #
-# A run of everything in pieces, each of minutes, with one OUT:
+# A complete run in parts of minutes, with one OUT:
 #   run.sh bare lifted ours; JOBS=1000 run.sh ours; JOBS=1000 run.sh lifted; run.sh restart; run.sh crowd; run.sh table
 #
 #   OPERATOR=build/bin/muster-operator  LOAD=build/release/bench/operator/load
 #
-# The peer comes as a Go module; without go, or without the module, its rows are left out and that is said.
+# The peer is a Go module; without go or without the module, its rows are left out with a message.
 set -Eeuo pipefail
 cd "$(dirname "$0")/../.."
 here=bench/operator
@@ -28,7 +28,7 @@ export K8S_ETCD_DIR=${K8S_ETCD_DIR:-/dev/shm/muster-bench-etcd-$K8S_PORT}
 export K8S_BRIDGE=${K8S_BRIDGE:-k8sbench0} K8S_POD_NET=${K8S_POD_NET:-10.244.9} K8S_SERVICE_NET=${K8S_SERVICE_NET:-10.99.0}
 metrics_port=${METRICS_PORT:-23420} probe_port=${PROBE_PORT:-23421}
 out=${OUT:-$K8S_DIR/figures.jsonl}
-own=$K8S_DIR/metrics.kubeconfig # where the operator's metrics are
+own=$K8S_DIR/metrics.kubeconfig # for the operator's metrics
 peer_module=github.com/kubeflow/trainer peer_version=v1.9.4
 peer=$cache/bin/training-operator-$peer_version
 ours=/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs
@@ -53,11 +53,11 @@ END
 
 fresh() {
   stop_all
-  K8S_SERVICE_ACCOUNTS=yes tests/k8s/up control-plane # admission as it comes
+  K8S_SERVICE_ACCOUNTS=yes tests/k8s/up control-plane # with the default admission plug-ins
   . "$K8S_DIR/env"
-  # the API server makes its namespaces a moment after it says that it is ready
+  # the API server creates its namespaces a moment after it reports ready
   eventually kubectl get namespace default >/dev/null
-  kubectl -n default create serviceaccount default >/dev/null # its controller does not run here
+  kubectl -n default create serviceaccount default >/dev/null # no controller creates it here
 }
 pid_of() { cut -d' ' -f1 "$K8S_DIR/run/$1.pid"; }
 load() { # VERB ARGUMENT...
@@ -85,7 +85,7 @@ build_peer() {
   [ -x "$peer" ] && return 0
   say "building $peer_module $peer_version (the first time takes minutes)"
   rm -rf "$copy"
-  cp -r "$(peer_folder)" "$copy" && chmod -R u+w "$copy" # its go.mod has another name than its path
+  cp -r "$(peer_folder)" "$copy" && chmod -R u+w "$copy" # the module's path in its go.mod differs from its import path
   (cd "$copy" && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -o "$peer" ./cmd/training-operator.v1)
   rm -rf "$copy"
 }
@@ -94,24 +94,24 @@ have_peer() {
   say "$1 is left out: the peer needs go and its module $peer_module $peer_version"
   return 1
 }
-# In every run, so that each API server does the same work: with more CRDs its heap is larger, and its garbage
-# collection cheaper.
+# Installed in every run, so that each API server does the same work: with more CRDs its heap is larger, and its
+# garbage collection cheaper.
 peer_crds() {
   local folder file
   folder=$(cd "$K8S_DIR" && peer_folder 2>/dev/null)/manifests/base
-  for file in "$folder"/crds/kubeflow.org_*.yaml; do # stock flags start all its controllers
+  for file in "$folder"/crds/kubeflow.org_*.yaml; do # with its default flags the peer starts all its controllers
     [ ! -e "$file" ] || kubectl apply --server-side -f "$file" >/dev/null
   done
 }
 peer_rules() {
-  local folder certs=/tmp/k8s-webhook-server/serving-certs # fixed in its source
+  local folder certs=/tmp/k8s-webhook-server/serving-certs # a constant in its source
   folder=$(cd "$K8S_DIR" && peer_folder)/manifests/base
-  install_rules # for the user; the role below adds the peer's own
+  install_rules # installs the user; the role below adds the permissions of the peer
   kubectl apply --server-side -f "$folder/rbac/role.yaml" >/dev/null
   peer_crds
   kubectl create namespace kubeflow >/dev/null
   kubectl create clusterrolebinding peer --clusterrole=training-operator --user=operator-under-test >/dev/null
-  # a kubelet would mount the Secret that it fills; no webhook is registered, so any pair of files will do
+  # a kubelet would mount the Secret that the peer fills; no webhook is registered, so any valid key pair works
   kubectl -n kubeflow create secret generic training-operator-webhook-cert >/dev/null
   mkdir -p $certs
   [ -s $certs/tls.crt ] || openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
@@ -126,7 +126,7 @@ run_peer() { # NOTE FLAG...
   peer_rules
   start "$peer" --kubeconfig "$K8S_DIR/etc/operator.kubeconfig" --metrics-bind-address=127.0.0.1:$metrics_port \
     --health-probe-bind-address=127.0.0.1:$probe_port --webhook-server-port=23422 "$@"
-  sleep 3 # its controllers start when its certificates were looked at
+  sleep 3 # its controllers start after it has checked its certificates
   load jobs --template=$here/peer.json --path=$theirs --count="$JOBS" --note="$note"
 }
 
@@ -159,7 +159,7 @@ run_bare() {
   fresh
   load bare --template="$K8S_DIR/pod.json" --count=$((JOBS * 6)) --connections="${CONNECTIONS:-8}" --note=bare
 }
-# A restart with all jobs running: from exec to the first write for a job made meanwhile.
+# A restart with all jobs running: from exec to the first write for a job that was created meanwhile.
 run_restart() {
   start_ours
   load jobs --template=$here/ours.json --path=$ours --count="${RESTART_JOBS:-500}" --note=fill --keep

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of run.sh as a table: a row per figure, a column per kind and number of jobs; then promises
-beside what was measured.
+"""Prints the figures of run.sh as a table with a row per figure and a column per kind and number of jobs.
+Then it compares the targets with the measured values.
 
     table.py FIGURES [IMAGE]"""
 import json
@@ -11,7 +11,7 @@ import sys
 ROWS = [  # figure, unit
     ("pods_a_second", "pods/s until all exist"),
     ("pods_a_second_10_90", "pods/s, 10-90 %"),
-    ("to_running_s", "s until the last job says Running"),  # of the bare loop: until its last pod was marked
+    ("to_running_s", "s until the last job says Running"),  # for the bare loop: until the status of its last pod is updated
     ("operator_cpu_ms_a_pod_create", "operator CPU ms a pod, create"),
     ("operator_cpu_ms_a_pod_to_running", "operator CPU ms a pod, to Running"),
     ("operator_cpu_ms_a_pod_life", "operator CPU ms a pod, whole life"),
@@ -37,7 +37,7 @@ KINDS = ["bare", "stock", "lifted", "ours", "crowd"]
 
 
 def read(path):
-    """(kind, jobs) -> figures, each the median of the runs that have it."""
+    """Returns a map from (kind, jobs) to figures, each the median of the runs that have it."""
     runs = {}
     with open(path, encoding="utf-8") as lines:
         for line in lines:
@@ -59,7 +59,7 @@ def show(runs):
 
 
 def promises(runs, image):
-    """(what, target in words, figure or None, whether it is met)."""
+    """Yields (description, target as text, figure or None, whether the target is met)."""
     def figure(kind, jobs, name):
         return runs.get((kind, jobs), {}).get(name)
 
