@@ -1,4 +1,4 @@
-# Benchmarks beside their peers.
+# Benchmarks, with stock TensorFlow or Kubeflow's training-operator as the peer.
 .PHONY: bench
 bench: all $(B)/bench/raw_client $(B)/bench/client_steps ## benchmarks beside their peers; writes docs/performance.md
 	@bench/run.sh --page docs/performance.md
@@ -11,7 +11,7 @@ bench-kernels: $(B)/tests/kernels/op_driver ## each CPU kernel beside TensorFlow
 	@bench/run.sh kernels.py $< --threads 1
 	@bench/run.sh kernels.py $< --threads 2
 
-# What one GPU does, beside its limits and beside PyTorch where that is installed.  BENCH_GPU: seconds a figure, side of
+# Speed of one GPU, with its limits, and with PyTorch if installed.  BENCH_GPU: seconds per figure, side of
 # the products, MiB of the buffers.
 .PHONY: bench-gpu
 bench-gpu: ## products, memory and the link of this machine's GPU beside their limits, and PyTorch's figures

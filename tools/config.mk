@@ -1,4 +1,4 @@
-# What this machine has.  `make` opens with this as a report.
+# Features of this machine.  `make` prints them first.
 have = $(shell pkg-config --exists $(1) 2>/dev/null && pkg-config --modversion $(1) || echo missing)
 
 NVCC       ?= $(shell command -v nvcc 2>/dev/null || ls .cuda/*/bin/nvcc .cuda/bin/nvcc 2>/dev/null | head -1)

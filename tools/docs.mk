@@ -1,4 +1,4 @@
-# docs/ops.md is made from the op table and the kernels.
+# Generates docs/ops.md from the op table and the kernels.
 $(B)/gen-ops-doc: $(B)/o/tools/gen-ops-doc.o $(call lib,kernel base)
 	$(call program,$(call libs_of,kernel base) -rdynamic)
 

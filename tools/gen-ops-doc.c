@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints docs/ops.md: the op table as it is written (lib/ops/ops_*.def), whether the CPU device has
- * a kernel for each, and what is left out. */
+/* Prints docs/ops.md: the op table (lib/ops/ops_*.def), whether the CPU device has a kernel for
+ * each op, and the omissions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -76,7 +76,7 @@ static const struct section {
     SECTION("tf.contrib of TensorFlow 1", "ops_contrib.def", contrib),
 };
 
-/* What graph passes turn into other nodes needs no kernel. */
+/* Ops that graph passes replace by other nodes need no kernel. */
 static const char *const inlined[] = {
 #define INLINED(op, expand) #op,
 #include "lib/inline/inlined.def"
@@ -100,7 +100,8 @@ static unsigned with_kernel(const struct section *s)
 	return n;
 }
 
-/* Text of a row in a table's cell: what would end the line or the cell is written out. */
+/* Prints the text of a row in a table cell, and escapes characters that end the line or the cell.
+ */
 static void cell(const char *text)
 {
 	printf(" %s", *text ? "`" : "");
@@ -114,7 +115,7 @@ static void cell(const char *text)
 	printf("%s |", *text ? "`" : "");
 }
 
-/* The mark of an op: how much of its output shapes is known while a graph is built. */
+/* The mark of an op for the part of its output shapes that is inferred at graph construction. */
 static const char *shape_mark(const struct row *r)
 {
 	if (strcmp(r->shape, "shape_unknown") == 0)
@@ -151,7 +152,7 @@ static void print_section(const struct section *s)
 	printf(".\n");
 }
 
-/* Types for which TensorFlow has a CPU kernel and Muster has not: ops behind the reason for them.
+/* Types for which TensorFlow has a CPU kernel and Muster has none: a reason, followed by its ops.
  */
 static int print_left_out(const char *path)
 {

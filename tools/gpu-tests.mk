@@ -1,5 +1,5 @@
-# Tests of the GPU's kernels are made of C alone, since a machine with a GPU has little else: no source
-# that needs a library, and tests/bare in place of cmocka and of those libraries.
+# Tests of the GPU's kernels consist of C only, since a machine with a GPU may lack the libraries: no source
+# that needs a library, and tests/bare in place of cmocka and those libraries.
 GPU_TESTS := $(filter $(B)/tests/kernels/gpu_%,$(TESTS))
 BARE      := $(SRC_kernel) $(SRC_base)
 BARE      := $(sort $(filter-out $(shell grep -lE '^#include <(zlib|png|yaml|cjson/cJSON|jpeglib|gif_lib|pcre2|cblas)\.h>' $(BARE)),$(BARE)) $(NO_JPEG)) \
@@ -18,8 +18,8 @@ $(B)/bench/gpu: $(B)/o/bench/gpu.o $(B)/libmuster-bare.a
 gpu-test-sources: # for tests/bare/run.sh
 	@printf '%s\n' $(BARE) $(GPU_TESTED) bench/gpu.c $(patsubst $(B)/o/%.o,%.c,$(FAKE_CUDA))
 
-# Each GPU kernel beside the CPU's, on a GPU; needs a C compiler, nvcc and the driver.  GPU_PLUGIN, with GPU_NODE=/:
-# another plug-in; the stand-in's shows that all of this runs, and nothing else.
+# Compares each GPU kernel with the CPU's, on a GPU; needs a C compiler, nvcc and the driver.  GPU_PLUGIN, with
+# GPU_NODE=/, selects another plug-in; with the stand-in's this only shows that the tests run.
 ON_GPU     := $(filter-out %/gpu_device_test,$(GPU_TESTS))
 GPU_NODE   ?= /dev/nvidiactl
 GPU_PLUGIN ?= $(B)/libmuster-cuda.so
@@ -31,8 +31,8 @@ gpu-test: ## the GPU's kernels on this machine's GPU, beside the CPU's, then und
 	@$(kernel_gpu); $(again) $(GPU_PLUGIN) $(ON_GPU) && \
 	MUSTER_GPU_TEST=$(abspath $(GPU_PLUGIN)) tools/run-tests $(ON_GPU) && $(again) gpu-sanitize
 
-# Slow: each program once for each tool.  A find is never chance, so nothing runs twice.  What the driver is asked for in
-# order to be refused is no find.
+# Slow: each program once for each tool.  A finding is never intermittent, so nothing runs twice.  Driver calls that
+# are meant to fail are not findings.
 .PHONY: gpu-sanitize
 gpu-sanitize: ## the same under compute-sanitizer's memcheck, racecheck and initcheck
 	@$(kernel_gpu); test -n '$(SANITIZER)' || { echo "  SKIPPED  $@: no compute-sanitizer here; it comes with NVIDIA CUDA"; exit 0; }; \

@@ -1,4 +1,4 @@
-# Container images, with docker, podman or buildah where one works, else put together by hand.
+# Container images, with docker, podman or buildah if one works, else without an engine.
 .PHONY: images
 images: all ## container images: operator and task, as archives under build/images
 	@tools/images

@@ -1,8 +1,8 @@
-# What `make install` puts where.
+# Paths of `make install`.
 .PHONY: install
 PREFIX ?= /usr/local
-# What a program that is built elsewhere needs: the public headers with all that they include, one
-# library, and a .pc file that says how to link it.
+# Files for programs that are built elsewhere: the public headers with everything that they include, one
+# library, and a .pc file for the linker options.
 PUBLIC_HEADERS = $(wildcard include/muster/*.h) task/server.h $(addprefix lib/, \
   base/log.h checkpoint/bundle.h checkpoint/checkpoint_state.h cluster/cluster_spec.h io/event_writer.h)
 

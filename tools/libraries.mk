@@ -1,4 +1,4 @@
-# How a source becomes an object file, and a part its static library; how a program is linked.
+# Rules for object files, for the static library of each part, and for linking programs.
 define compile
 	@mkdir -p $(@D)
 	@echo "  cc       $<"
@@ -6,7 +6,7 @@ define compile
 endef
 $(B)/o/%.o: %.c | $(GEN)
 	$(compile)
-# Folders that send no messages need no protoc-c either.
+# Folders without messages need no protoc-c either.
 define plain_rule
 $(B)/o/$(1)/%.o: $(1)/%.c
 	$$(compile)

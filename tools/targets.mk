@@ -1,6 +1,6 @@
-# What people type.
+# Targets for users.
 
-# by all processors, unless -j says otherwise
+# uses all processors, unless -j is given
 again = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKEFLAGS))),,-j$(shell nproc))
 
 .PHONY: deps demo test clang unit build-tests test-install test-compat diff test-api test-simulator test-cluster test-images check asan tsan tidy fmt clean help
