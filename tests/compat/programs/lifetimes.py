@@ -2,7 +2,7 @@
 """Lifetime of the state of each kind of op. Every kind below runs every script, in every variant.
 
 A script is a list of steps; its first use opens a session.  A, B: two sessions with one graph at worker 0.
-G: one with another graph that has the same names.  W: one with the first graph at worker 1.
+G: a session with another graph that has the same names.  W: a session with the first graph at worker 1.
   A+ changes every kind's state    A? reads it    A- closes the session    A* extends the graph and runs the new nodes
   A! resets the default container from A's server    A!c resets the variant's container, c
 Only containers of closed sessions are reset: a stock server aborts when it deletes a kernel whose accumulator is gone.

@@ -63,7 +63,7 @@ def broken_text(text):
 
 
 def broken_graphs():
-    """graphs that no client library builds: what creating and extending a session and running a step say"""
+    """graphs that no client library builds: errors of CreateSession, ExtendSession and RunStep"""
     stock, ours = both(lambda c: c.run("broken_graphs", *sorted(ABORTS)))
     for name, (code, text) in stock.items():
         graph, _, way = name.partition(", ")
@@ -83,7 +83,7 @@ def cost_graphs():
 
 
 def debugger():
-    """what TensorFlow's debugger finds of watched tensors"""
+    """tensor dumps for TensorFlow's debugger"""
     compare_each("debugger", *both(lambda c: c.run("debugger")))
 
 
