@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manifests derived from the schema of the CRD.
 
-bad    every way in which each field can be wrong (its type, range, length, pattern, choice): the API server refuses
-       it naming the field, or the operator says so in a condition; a healthy job beside them is served meanwhile.
-live   each field of a running job is changed to another valid value: the change is refused with a reason, or the
-       operator answers it (observedGeneration) and the job runs on.  And each CEL rule of the CRD has refused
-       something here or in manifests.txt, which also has what is accepted."""
+bad    each field gets each kind of invalid value (its type, range, length, pattern, choice): the API server rejects it
+       and names the field, or the operator reports it in a condition.  A valid job beside them runs meanwhile.
+live   each field of a running job gets another valid value: the change is rejected with a reason, or the operator
+       applies it (observedGeneration) and the job continues.  Each CEL rule of the CRD must have rejected a manifest
+       here or in manifests.txt, which also has valid manifests.
+"""
 import copy
 import json
 import os
