@@ -1,8 +1,8 @@
 """Runs the C trainer on this machine with `muster run`, on synthetic images: 784-128-10.
 
-measure(program, seconds, batch, sync, workers, ps) gives the global steps a second that it reports, and its
-memory. The trainer feeds a new batch each step, the peer of compare.py has its batch in the graph.
-first_step(program) gives the seconds of a whole job of one step.
+measure(program, seconds, batch, sync, workers, ps) returns the global steps per second that it reports, and
+its memory. The trainer feeds a new batch each step; the peer of compare.py has its batch in the graph.
+first_step(program) returns the seconds of a whole job of one step.
 """
 import pathlib
 import re
