@@ -132,7 +132,7 @@ def a_cluster_with_a_chief():
 
 
 def checkpoints_go_between_servers():
-    """Training starts on one kind of server and continues from its checkpoint on the other, in both directions."""
+    """Training starts on the server and continues from its checkpoint in the client's process, and the reverse."""
     out = []
     for targets in ((TARGET, ""), ("", TARGET)):
         make, folder = _classifier(center_bias=True), tempfile.mkdtemp(prefix="boosted-")

@@ -164,7 +164,7 @@ def variables_that_begin_with_zeros():
 
 
 def skip_grams_of_a_corpus():
-    """The seeds continue from step to step."""
+    """The random sequence of each seed continues from step to step."""
     words, numbers = tf.constant("the quick brown fox jumps over the lazy dog".split()), tf.range(19)
     with on_ps():
         found = [text.skip_gram_sample(words, 1, 3, seed=5), text.skip_gram_sample(numbers, 0, 4, start=3, limit=11, emit_self_as_target=True, seed=6),

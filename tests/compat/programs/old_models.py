@@ -297,7 +297,7 @@ def factorization_machines():
 
 
 def pairs_and_triplets():
-    """Contrastive, hardest-triplet, centre (with scatter updates) and focal losses, and hard example mining."""
+    """Hardest-triplet, centre (with scatter updates) and focal losses, and hard example mining."""
     with on_ps():
         x, labels = some([8, 5], 1), tf.constant([0, 0, 1, 1, 2, 2, 0, 1])
         e = tf.nn.l2_normalize(dense(x, 3, 1), 1)
@@ -382,7 +382,7 @@ def memory_and_pointers():
 
 
 def evolution_and_swarms():
-    """Training without gradients: sorts populations, adds noise, shapes ranks; all updates are assigns."""
+    """Evolution without gradients: sorts the population, crosses and mutates the best, and assigns the result."""
     with on_ps():
         people = tf.get_variable("people", [8, 3], initializer=tf.random_normal_initializer(seed=1))
         fit = -tf.reduce_sum((people - [1.0, -1.0, 0.5]) ** 2, 1)

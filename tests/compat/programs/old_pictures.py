@@ -17,7 +17,7 @@ def _block(x, n, stride, seed, training):
 
 
 def a_residual_network():
-    """Preactivation blocks, weight decay, learning rate warm-up, label smoothing, update ops, evaluation on moving
+    """Preactivation blocks, weight decay, learning rate warm-up, label smoothing, evaluation with batch norm's
     averages."""
     with balanced():
         step = tf.train.get_or_create_global_step()
@@ -41,8 +41,7 @@ def a_residual_network():
 
 
 def an_inception_module():
-    """Concatenated branches, channel dropout, an auxiliary head, and moving averages that a Saver with a name map
-    restores."""
+    """Concatenated branches, channel dropout, an auxiliary head, moving averages and their names for a Saver."""
     with on_ps():
         x = some([3, 8, 8, 4], 1)
         pool = tf.nn.avg_pool(x, [1, 3, 3, 1], [1, 1, 1, 1], "SAME")
@@ -61,7 +60,7 @@ def an_inception_module():
 
 
 def style_by_gram_matrices():
-    """A fixed network of constants. Adam and manual gradient steps optimize the image."""
+    """A fixed network of constants. Adam optimizes the image, and each step clips it."""
     with on_ps():
         picture = tf.get_variable("picture", [1, 8, 8, 3], initializer=tf.random_uniform_initializer(seed=1))
         def features(x):
@@ -101,7 +100,7 @@ def a_u_net():
 
 
 def a_spatial_transformer():
-    """A sampling grid that a network rotates; gathers the four neighbours of each point by index."""
+    """A sampling grid that a network transforms; gathers the four neighbours of each point by index."""
     with on_ps():
         x = some([2, 7, 7, 2], 1)
         theta = tf.reshape(tf.layers.dense(tf.layers.flatten(x), 6, kernel_initializer=tf.random_normal_initializer(stddev=0.05, seed=1), bias_initializer=tf.constant_initializer([1, 0, 0, 0, 1, 0])), [2, 2, 3])
@@ -207,7 +206,8 @@ def pixels_and_waves():
 
 
 def normalisations():
-    """Layer, group, instance, weight and spectral normalisation; the power iteration updates its vector in the step."""
+    """Layer, group, instance, weight and spectral normalisation; each step assigns the vector of the power
+    iteration."""
     with on_ps():
         x = some([3, 4, 4, 6], 1)
         def stats(y, axes):

@@ -93,8 +93,7 @@ def a_traced_step():
 
 
 def graphs_that_travel():
-    """export_meta_graph, import with a prefix, frozen variables, import_graph_def with an input map, and a manual
-    graph transform."""
+    """export_meta_graph, import with a prefix, frozen variables, and import_graph_def with an input map."""
     where = folder + "/meta"
     x, loss, train, (w, b, step) = _line()
     tf.add_to_collection("things", loss)
@@ -286,7 +285,7 @@ def a_loss_that_is_no_number():
 
 
 def a_writer_of_summaries():
-    """Summaries of scalars, images, audio, text and the graph, with RunMetadata; reads the event file back."""
+    """Summaries of scalars, images, audio, histograms and tensors, with RunMetadata; reads the event file back."""
     where = folder + "/seen"
     tf.summary.scalar("s", tf.constant(1.5))
     tf.summary.audio("sound", tf.constant(np.sin(np.arange(400).reshape(2, 200) / 9.0).astype(np.float32)), 8000, 2)
@@ -310,8 +309,7 @@ def a_writer_of_summaries():
 
 
 def variables_of_every_kind():
-    """Variables that change shape, counters, swaps, slice assignment, local and temporary variables, dependent
-    initializers."""
+    """Variables that change shape, counters, slice and scatter updates, local variables, dependent initializers."""
     with _setter():
         a = tf.Variable(tf.ones([2]), name="a", validate_shape=False)
         b = tf.Variable(a.initialized_value() * 2, name="b", validate_shape=False)
@@ -339,8 +337,7 @@ def variables_of_every_kind():
 
 
 def several_graphs_and_sessions():
-    """Several graphs and interactive sessions, a session that is extended many times, and threads that share a
-    target."""
+    """Threads that share a session, a session that is extended many times, and an InteractiveSession."""
     import threading
     out = []
     with tf.Graph().as_default() as g:
@@ -380,7 +377,7 @@ def printed_and_grouped():
 
 
 def summaries_written_by_the_task():
-    """The server writes the events of tf.contrib.summary."""
+    """The server writes the events of TensorFlow 2's tf.summary and of the older summary ops."""
     summary = tf.compat.v2.summary
     where = folder + "/their"
     writer = summary.create_file_writer(where, flush_millis=100)

@@ -49,7 +49,8 @@ def word2vec():
 
 
 def a_gan():
-    """Two optimizers over two scopes in alternation, the update ops of batch norm, and tf.cond."""
+    """Two optimizers over two scopes in alternation, a gradient penalty, the update ops of batch norm, and
+    tf.cond."""
     with _setter():
         z, real = _init([16, 4], 1, 1.0), _init([16, 6], 2, 1.0)
         training = tf.placeholder_with_default(True, [])
@@ -177,7 +178,7 @@ def averages_and_other_numbers_of_ps():
 
 
 def pictures_of_fixed_length():
-    """The CIFAR-10 tutorial: fixed-length records, distortions, queues with several threads, summaries."""
+    """The CIFAR-10 tutorial: fixed-length records, distortions, queues and summaries."""
     path = folder + "/data.bin"
     with open(path, "wb") as f:
         f.write(np.random.RandomState(0).randint(0, 256, 12 * (1 + 8 * 8 * 3)).astype(np.uint8).tobytes())
@@ -284,7 +285,7 @@ def metrics():
 
 
 def functions_of_functions():
-    """map_fn, scan, foldl, case, custom gradients, Hessians, and the gradient of a loop inside a loop."""
+    """map_fn, scan, foldr, case, custom gradients, Hessians, and the gradient of a loop inside a loop."""
     x = tf.constant([1.0, 2.0, 3.0])
     mapped = tf.map_fn(lambda v: (v * 2, v + 1), x, dtype=(tf.float32, tf.float32), parallel_iterations=2)
     scanned = tf.scan(lambda a, v: a * 0.5 + v, x, initializer=0.0)
@@ -375,8 +376,8 @@ def zeros_keep_their_sign():
 
 
 def old_producers():
-    """Slice, range and string input producers, also shuffled; batch_join, bucketing, conditional batches, manual
-    queues."""
+    """Slice and range input producers, also shuffled; batch_join, maybe_batch, padded batches, a seeded
+    RandomShuffleQueue."""
     a, b = tf.train.slice_input_producer([tf.range(10), tf.range(10) * 2], shuffle=False, num_epochs=1)
     joined = tf.train.batch_join([[a, b]], 3, allow_smaller_final_batch=True)
     kept = tf.train.maybe_batch([tf.train.range_input_producer(8, shuffle=False, num_epochs=1).dequeue()], tf.constant(True), 4)

@@ -693,7 +693,7 @@ def rows_through_functions():
 
 
 def rare_datasets():
-    """Datasets of single elements, by index, and of repeated elements."""
+    """ListDataset, WindowOp, ChooseFastestDataset, AssertPrevDataset and GetElementAtIndex."""
     data, out = tf.data.Dataset, []
     pairs = {"output_types": [tf.int32, tf.string], "output_shapes": [[], []]}
     pair_specs = (tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.string))
