@@ -10,6 +10,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = {p.stem: p for p in (ROOT / "tests/compat/programs").rglob("*.py")}  # the client programs by name
 FIRST_PORT = int(os.environ.get("COMPAT_PORT", 23000))  # no other test uses these ports, so a stray server is recognized
 # Time-out in seconds, far above the duration of any test on a busy machine, so only a hang reaches it.
 PATIENCE = 400
@@ -100,8 +101,8 @@ class Cluster:
 
     def start(self, program, task, *more):
         """Starts a client program of programs/ as worker `task`."""
-        env = dict(os.environ, COMPAT_CLUSTER=json.dumps(self.spec), COMPAT_TASK=str(task))
-        client = subprocess.Popen([PYTHON, str(ROOT / "tests/compat/programs" / f"{program}.py"), *map(str, more)],
+        env = dict(os.environ, COMPAT_CLUSTER=json.dumps(self.spec), COMPAT_TASK=str(task), PYTHONPATH=str(ROOT / "tests/compat/programs"))
+        client = subprocess.Popen([PYTHON, str(PROGRAMS[program]), *map(str, more)],
                                   env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.clients.append(client)
         return client

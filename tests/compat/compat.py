@@ -12,7 +12,7 @@ import sys
 import time
 import zlib
 
-from cluster import PATIENCE
+from cluster import PATIENCE, PROGRAMS
 from compare import Different, both, checkpoint, close, core, folder, lines, report, same_checkpoint
 from seeds import examples
 from server import behaviours, board, c_client, kernels, restarts, training
@@ -214,7 +214,7 @@ NEEDS = {resume: deterministic}  # maps a case to the case whose files it needs
 def sources(case):
     """Returns the source files of the case: its module and the programs whose names it contains."""
     constants = [c for code in (case.__code__, *case.__code__.co_consts) if inspect.iscode(code) for c in code.co_consts]
-    return {os.path.relpath(inspect.getsourcefile(case)), *(f"tests/compat/programs/{c}.py" for c in constants if isinstance(c, str))}
+    return {os.path.relpath(path) for path in (inspect.getsourcefile(case), *(PROGRAMS[c] for c in constants if c in PROGRAMS))}
 
 
 def sample(cases, commit):

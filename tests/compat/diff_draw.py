@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws one case of a single op from a seed: types, attributes, shapes and values.
 
-Most cases start from a case of ops_cases.py and change a type, a shape, some values or an attribute.  The others are
-drawn from the OpDef alone.  A seed names the same case until ops_cases.py or this file changes.
+Most cases start from a case of ops_cases and change a type, a shape, some values or an attribute.  The others are
+drawn from the OpDef alone.  A seed names the same case until ops_cases or this file changes.
 """
 import collections
 import fnmatch
@@ -41,7 +41,7 @@ def left_out():
 
 
 class Source:
-    """The sources of drawn cases: TensorFlow's op and kernel registries, and the cases of ops_cases.py."""
+    """The sources of drawn cases: TensorFlow's op and kernel registries, and the cases of ops_cases."""
 
     def __init__(self, cases):
         self.cases, self.kernels = collections.defaultdict(list), collections.defaultdict(list)

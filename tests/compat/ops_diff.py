@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every case of ops_cases.py through TensorFlow and through our kernels, and compares.
+"""Runs every case of ops_cases through TensorFlow and through our kernels, and compares.
 
     python tests/compat/ops_diff.py build/release/tests/kernels/op_driver [-v] [--threads 4] [--only MatMul,Sum]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the ops of ops_cases.py in every type for which TensorFlow has a CPU kernel, and compares.
+"""Runs the ops of ops_cases in every type for which TensorFlow has a CPU kernel, and compares.
 
     python tests/compat/types_diff.py build/release/tests/kernels/op_driver [--only MatMul,Sum]
 

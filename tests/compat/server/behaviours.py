@@ -3,7 +3,7 @@
 import json
 import re
 
-from cluster import PATIENCE, Cluster
+from cluster import PATIENCE, PROGRAMS, Cluster
 from compare import Different, both, close, core, folder, report
 from job import Job, with_each
 
@@ -127,42 +127,42 @@ def mixed():
 def servers():
     """the interface of tf.train.Server"""
     def run(job):
-        return json.loads(job.run("tests/compat/programs/own_servers.py").strip().splitlines()[-1])
+        return json.loads(job.run(PROGRAMS["own_servers"]).strip().splitlines()[-1])
     compare_each("servers", *with_each(run, folder))
 
 
 def python_functions():
     """Python functions in a graph: py_func, py_function, from_generator"""
     def run(job):
-        return json.loads(job.run("tests/compat/programs/python_functions.py").strip().splitlines()[-1])
+        return json.loads(job.run(PROGRAMS["python_functions"]).strip().splitlines()[-1])
     compare_each("Python functions", *with_each(run, folder))
 
 
 def several_cpus():
     """several CPU devices per task"""
     def run(job):
-        return json.loads(job.run("tests/compat/programs/several_cpus.py").strip().splitlines()[-1])
+        return json.loads(job.run(PROGRAMS["several_cpus"]).strip().splitlines()[-1])
     compare_each("several CPUs", *with_each(run, folder))
 
 
 def cluster_specs():
     """sessions that name jobs and tasks for servers with other names"""
     def run(job):
-        return json.loads(job.run("tests/compat/programs/cluster_specs.py").strip().splitlines()[-1])
+        return json.loads(job.run(PROGRAMS["cluster_specs"]).strip().splitlines()[-1])
     compare_each("cluster specs", *with_each(run, folder))
 
 
 def collectives():
     """reduce, gather and broadcast between the sessions of two workers"""
     def run(job):
-        return json.loads(job.run("tests/compat/programs/collectives.py").strip().splitlines()[-1])
+        return json.loads(job.run(PROGRAMS["collectives"]).strip().splitlines()[-1])
     compare_each("collectives", *with_each(run, folder))
 
 
 def joins():
     """join() does not return in a ps whose server ends"""
     with Job("muster", f"{folder}/joins") as job:
-        said = job.run("tests/compat/programs/joins.py")
+        said = job.run(PROGRAMS["joins"])
     if said != "joins\n":
         raise Different(f"the ps says {said!r}")
 
@@ -170,14 +170,14 @@ def joins():
 def forks():
     """a server ends with its program, even if a fork of the program lives on"""
     with Job("muster", f"{folder}/forks") as job:
-        task = job.start("tests/compat/programs/forks.py")
+        task = job.start(PROGRAMS["forks"])
         job.wait_for("end of the server", lambda: job.said(task) == "the server has ended\n")
 
 
 def older_python():
     """A server and a Python function with TensorFlow 1.4 and Python 3.6"""
     with Job("muster", f"{folder}/older_python") as job:
-        said = job.run("tests/compat/programs/older_python.py")
+        said = job.run(PROGRAMS["older_python"])
     if said != "7\n":
         raise Different(f"the trainer says {said!r}")
 
@@ -185,7 +185,7 @@ def older_python():
 def leaves_open():
     """A session that is still open when the program ends"""
     with Job("muster", f"{folder}/leaves_open") as job:
-        said = job.run("tests/compat/programs/leaves_open.py", seconds=60)
+        said = job.run(PROGRAMS["leaves_open"], seconds=60)
     if said != "7\n":
         raise Different(f"the trainer says {said!r}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares single kernels with TensorFlow's: every case of ops_cases.py, without a server."""
+"""Compares single kernels with TensorFlow's: every case of ops_cases, without a server."""
 import re
 import subprocess
 import sys

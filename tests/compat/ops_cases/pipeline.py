@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from ops_cases import Case, F, L, scalar, strs
-from ops_cases_records import NONE, _example, _objects
+from ops_cases.records import NONE, _example, _objects
 
 
 def _sequence(context=None, **lists):

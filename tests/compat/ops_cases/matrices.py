@@ -3,7 +3,7 @@
 import numpy as np
 
 from ops_cases import Case, D, F, I, L, i32, ints, real, scalar
-from ops_cases_linear import parts
+from ops_cases.linear import parts
 
 
 def diagonals_v2():

@@ -554,29 +554,29 @@ def optimizers():
                                         "delta": real(F, 3)})
 
 
-# Modules that import this one.  Their order is fixed, because all share one random generator.
-ELSEWHERE = (
-    ("ops_cases_segments", "partition"), ("ops_cases_segments", "unique"), ("ops_cases_segments", "segments"),
-    ("ops_cases_nn", "network_cases"), ("ops_cases_sparse", "sparse_cases"), ("ops_cases_records", "record_cases"),
-    ("ops_cases_pipeline", "pipeline_cases"), ("ops_cases_bytes", "bytes_cases"), ("ops_cases_images", "image_cases"),
-    ("ops_cases_pictures", "picture_cases"), ("ops_cases_resize", "resize_cases"),
-    ("ops_cases_einsum", "einsum_cases"), ("ops_cases_sequence", "sequence_cases"),
-    ("ops_cases_random", "random_cases"), ("ops_cases_linear", "linear_cases"),
-    ("ops_cases_special", "special_cases"), ("ops_cases_boxes", "box_cases"), ("ops_cases_scripts", "script_cases"),
-    ("ops_cases_windows", "window_cases"), ("ops_cases_ragged", "ragged_cases"), ("ops_cases_text", "text_cases"),
-    ("ops_cases_drawn", "drawn_cases"), ("ops_cases_sparse_math", "sparse_math_cases"),
-    ("ops_cases_matrices", "matrices_cases"), ("ops_cases_arrays", "arrays_cases"),
-    ("ops_cases_counts", "counts_cases"), ("ops_cases_volumes", "volumes_cases"), ("ops_cases_half", "half_cases"),
-    ("ops_cases_rare", "rare_cases"), ("ops_cases_protos", "protos_cases"), ("ops_cases_pools", "pools_cases"),
-    ("ops_cases_row_counts", "row_counts_cases"), ("ops_cases_clusters", "clusters_cases"), ("ops_cases_training", "training_cases"), ("ops_cases_samplers", "samplers_cases"),
-    ("ops_cases_strings", "strings_cases"),
-    ("ops_cases_resize", "scale_cases"), ("ops_cases_pictures", "old_picture_cases"), ("ops_cases_arrays", "isotonic_rows"),
-    ("ops_cases_ragged", "crosses"), ("ops_cases_ragged", "filled_rows"))
+# The other modules.  Their order is fixed, because all share one random generator.
+MODULES = (
+    ("segments", "partition"), ("segments", "unique"), ("segments", "segments"),
+    ("nn", "network_cases"), ("sparse", "sparse_cases"), ("records", "record_cases"),
+    ("pipeline", "pipeline_cases"), ("bytes", "bytes_cases"), ("images", "image_cases"),
+    ("pictures", "picture_cases"), ("resize", "resize_cases"),
+    ("einsum", "einsum_cases"), ("sequence", "sequence_cases"),
+    ("random", "random_cases"), ("linear", "linear_cases"),
+    ("special", "special_cases"), ("boxes", "box_cases"), ("scripts", "script_cases"),
+    ("windows", "window_cases"), ("ragged", "ragged_cases"), ("text", "text_cases"),
+    ("drawn", "drawn_cases"), ("sparse_math", "sparse_math_cases"),
+    ("matrices", "matrices_cases"), ("arrays", "arrays_cases"),
+    ("counts", "counts_cases"), ("volumes", "volumes_cases"), ("half", "half_cases"),
+    ("rare", "rare_cases"), ("protos", "protos_cases"), ("pools", "pools_cases"),
+    ("row_counts", "row_counts_cases"), ("clusters", "clusters_cases"), ("training", "training_cases"), ("samplers", "samplers_cases"),
+    ("strings", "strings_cases"),
+    ("resize", "scale_cases"), ("pictures", "old_picture_cases"), ("arrays", "isotonic_rows"),
+    ("ragged", "crosses"), ("ragged", "filled_rows"))
 
 
 def all_cases():
     for group in (variables, optimizers, unary, binary, choose, casts, reduce, products, network, arrays, strided, make,
                   gather, random, strings):
         yield from group()
-    for module, group in ELSEWHERE:
-        yield from getattr(importlib.import_module(module), group)()
+    for module, group in MODULES:
+        yield from getattr(importlib.import_module(f"ops_cases.{module}"), group)()

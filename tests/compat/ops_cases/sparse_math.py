@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from ops_cases import Case, D, F, I, L, i32, ints, real, rng, scalar, strs
-from ops_cases_sparse import i64
+from ops_cases.sparse import i64
 
 AT = i64([0, 1, 0], [0, 3, 2], [1, 0, 1], [1, 2, 2], [3, 1, 0])
 SHAPE = np.array([4, 5, 3], L)
