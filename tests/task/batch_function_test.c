@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps whose calls share a batch, are cancelled in one, lose its queue, or do not fit into it.
+/* BatchFunction and Unbatch: full batches, cancelled steps, removed queues, rejected calls.
  * tests/compat compares the values with TensorFlow's. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,20 +26,21 @@ static void zeros(struct mu_graph *g, const char *name, int rank, const int64_t 
 	attr_type(g, c, "dtype", MU_INT64);
 }
 
-static void numbers(struct mu_graph *g, const char *name, int64_t n)
+static void zero_vector(struct mu_graph *g, const char *name, int64_t n)
 {
 	zeros(g, name, 1, &n);
 }
 
-/* A row through function f, in batches of two rows that wait for half an hour. */
-static struct mu_graph *batched(struct mu_graph *body, const char *last)
+/* Calls f with one row, in batches of two rows. An incomplete batch waits for half an
+ * hour. */
+static struct mu_graph *batch_graph(struct mu_graph *body, const char *last)
 {
 	struct mu_attr none = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE};
 	struct mu_graph *g = mu_graph_new();
 
 	add_function(g, "f", MU_INT64, body, last);
 	mu_graph_free(body);
-	numbers(g, "row", 1);
+	zero_vector(g, "row", 1);
 	struct mu_node *n = node(g, "batch", "BatchFunction", "row", NULL);
 	attr_func(g, n, "f", "f");
 	attr_types(g, n, "Tin", MU_INT64);
@@ -52,15 +53,15 @@ static struct mu_graph *batched(struct mu_graph *body, const char *last)
 	return g;
 }
 
-static struct mu_graph *gives_two_rows(void)
+static struct mu_graph *two_row_body(void)
 {
 	struct mu_graph *body = mu_graph_new();
 
-	numbers(body, "two", 2);
+	zero_vector(body, "two", 2);
 	return body;
 }
 
-static struct mu_graph *waits(void)
+static struct mu_graph *dequeue_body(void)
 {
 	struct mu_graph *body = mu_graph_new();
 	struct mu_node *n = node(body, "queue", "FIFOQueueV2", "", NULL);
@@ -73,29 +74,29 @@ static struct mu_graph *waits(void)
 	return body;
 }
 
-struct running {
-	_Atomic int how; /* 0: it runs; -1: it has succeeded */
+struct running_step {
+	_Atomic int end_code; /* 0: running; -1: succeeded */
 	struct rendezvous *r;
 	struct step *s;
 };
 
-static void begin(struct running *s, struct executor *e, uint64_t id)
+static void begin_step(struct running_step *s, struct executor *e, uint64_t id)
 {
-	atomic_init(&s->how, 0);
+	atomic_init(&s->end_code, 0);
 	s->r = rendezvous_table_get(rt->steps, id);
-	s->s = executor_start(e, s->r, NULL, NULL, on_done, &s->how);
+	s->s = executor_start(e, s->r, NULL, NULL, on_done, &s->end_code);
 }
 
-static void finish(struct running *s, uint64_t id, int how)
+static void finish_step(struct running_step *s, uint64_t id, int end_code)
 {
-	WAIT_UNTIL(atomic_load(&s->how) != 0);
-	assert_int_equal(atomic_load(&s->how), how);
+	WAIT_UNTIL(atomic_load(&s->end_code) != 0);
+	assert_int_equal(atomic_load(&s->end_code), end_code);
 	step_unref(s->s);
 	rendezvous_table_drop(rt->steps, id, NULL);
 	rendezvous_unref(s->r);
 }
 
-static struct executor *runs(struct mu_graph *g)
+static struct executor *open_executor(struct mu_graph *g)
 {
 	struct executor *e;
 	struct mu_err err;
@@ -107,13 +108,13 @@ static struct executor *runs(struct mu_graph *g)
 
 static void steps__that_fill_batches__end_without_a_timeout(void **state)
 {
-	struct executor *e = runs(batched(gives_two_rows(), "two:output:0"));
-	struct running s[STEPS];
+	struct executor *e = open_executor(batch_graph(two_row_body(), "two:output:0"));
+	struct running_step s[STEPS];
 
 	for (uint64_t i = 0; i < STEPS; i++)
-		begin(&s[i], e, i + 1);
+		begin_step(&s[i], e, i + 1);
 	for (uint64_t i = 0; i < STEPS; i++)
-		finish(&s[i], i + 1, -1);
+		finish_step(&s[i], i + 1, -1);
 	executor_unref(e);
 	runtime_free(rt);
 }
@@ -121,42 +122,43 @@ static void steps__that_fill_batches__end_without_a_timeout(void **state)
 static void step__cancelled_while_it_waits_for_a_batch__leaves_its_row(void **state)
 {
 	struct mu_err why = {MU_CANCELLED, "the step has waited long enough"};
-	struct executor *e = runs(batched(gives_two_rows(), "two:output:0"));
-	struct running first, second;
+	struct executor *e = open_executor(batch_graph(two_row_body(), "two:output:0"));
+	struct running_step first, second;
 
-	begin(&first, e, 1);
+	begin_step(&first, e, 1);
 	WAIT_UNTIL(has_resource(rt, "batches/"));
 	step_cancel(first.s, &why);
-	finish(&first, 1, MU_CANCELLED);
-	begin(&second, e, 2); /* fills the batch, if the first had joined it */
+	finish_step(&first, 1, MU_CANCELLED);
+	begin_step(&second, e, 2); /* completes the batch if the first row has joined it */
 	wait_ms(POLL_INTERVAL_MS);
 	resources_clear(rt->resources, "");
-	WAIT_UNTIL(atomic_load(&second.how) != 0);
-	finish(&second, 2, atomic_load(&second.how));
+	WAIT_UNTIL(atomic_load(&second.end_code) != 0);
+	finish_step(&second, 2, atomic_load(&second.end_code));
 	executor_unref(e);
 	runtime_free(rt);
 }
 
 static void function__with_outputs_of_another_type__fails_the_calls(void **state)
 {
-	struct mu_graph *g = batched(gives_two_rows(), "two:output:0");
-	struct running s[2];
+	struct mu_graph *g = batch_graph(two_row_body(), "two:output:0");
+	struct running_step s[2];
 
 	attr_types(g, mu_graph_find(g, "batch"), "Tout", MU_INT32);
-	struct executor *e = runs(g);
+	struct executor *e = open_executor(g);
 	for (uint64_t i = 0; i < 2; i++)
-		begin(&s[i], e, i + 1);
+		begin_step(&s[i], e, i + 1);
 	for (uint64_t i = 0; i < 2; i++)
-		finish(&s[i], i + 1, MU_INVALID_ARGUMENT);
+		finish_step(&s[i], i + 1, MU_INVALID_ARGUMENT);
 	executor_unref(e);
 	runtime_free(rt);
 }
 
 static void call__with_other_inputs_than_the_open_batch__is_rejected(void **state)
 {
-	struct mu_graph *other = batched(gives_two_rows(), "two:output:0");
-	struct executor *e = runs(batched(gives_two_rows(), "two:output:0")), *differs;
-	struct running first, second;
+	struct mu_graph *other = batch_graph(two_row_body(), "two:output:0");
+	struct executor *e = open_executor(batch_graph(two_row_body(), "two:output:0")),
+			*other_executor;
+	struct running_step first, second;
 	struct mu_shape shape = mu_shape_vec(1);
 	MU_AUTO_TENSOR row = {0};
 	struct mu_err err;
@@ -167,41 +169,41 @@ static void call__with_other_inputs_than_the_open_batch__is_rejected(void **stat
 			 &(struct mu_attr){.kind = MU_ATTR_TENSOR, .tensor = &row});
 	attr_type(other, mu_graph_find(other, "row"), "dtype", MU_INT32);
 	attr_types(other, mu_graph_find(other, "batch"), "Tin", MU_INT32);
-	assert_ok(executor_new(rt, other, "", &differs, &err), &err);
-	begin(&first, e, 1);
+	assert_ok(executor_new(rt, other, "", &other_executor, &err), &err);
+	begin_step(&first, e, 1);
 	WAIT_UNTIL(has_resource(rt, "batches/"));
 	wait_ms(POLL_INTERVAL_MS);
-	begin(&second, differs, 2);
-	finish(&second, 2, MU_INVALID_ARGUMENT);
+	begin_step(&second, other_executor, 2);
+	finish_step(&second, 2, MU_INVALID_ARGUMENT);
 	resources_clear(rt->resources, "");
-	WAIT_UNTIL(atomic_load(&first.how) != 0);
-	finish(&first, 1, atomic_load(&first.how));
-	executor_unref(differs);
+	WAIT_UNTIL(atomic_load(&first.end_code) != 0);
+	finish_step(&first, 1, atomic_load(&first.end_code));
+	executor_unref(other_executor);
 	executor_unref(e);
 	runtime_free(rt);
 }
 
 static void queue__removed_while_its_function_waits__ends_the_calls(void **state)
 {
-	struct executor *e = runs(batched(waits(), "take:components:0"));
-	struct running s[4]; /* two in the batch that runs, two in one that waits for a thread */
+	struct executor *e = open_executor(batch_graph(dequeue_body(), "take:components:0"));
+	struct running_step s[4]; /* two in the running batch, two in one that waits for a thread */
 
 	for (uint64_t i = 0; i < 4; i++)
-		begin(&s[i], e, i + 1);
+		begin_step(&s[i], e, i + 1);
 	WAIT_UNTIL(has_resource(rt, "queue"));
 	resources_clear(rt->resources, "");
 	for (uint64_t i = 0; i < 4; i++)
-		finish(&s[i], i + 1, MU_CANCELLED);
+		finish_step(&s[i], i + 1, MU_CANCELLED);
 	executor_unref(e);
 	runtime_free(rt);
 }
 
-/* Waits for the rows of id 0, which no batch brings. */
-static struct mu_graph *unbatched(void)
+/* The Unbatch node waits for the rows of id 0, which no batch has. */
+static struct mu_graph *unbatch_graph(void)
 {
 	struct mu_graph *g = mu_graph_new();
 
-	numbers(g, "row", 1);
+	zero_vector(g, "row", 1);
 	zeros(g, "index", 2, (int64_t[]){0, 3});
 	zeros(g, "id", 0, NULL);
 	struct mu_node *n = node(g, "unbatch", "Unbatch", "row index id", NULL);
@@ -214,35 +216,35 @@ static struct mu_graph *unbatched(void)
 static void unbatch__cancelled_or_removed_while_it_waits__ends(void **state)
 {
 	struct mu_err why = {MU_CANCELLED, "the step has waited long enough"};
-	struct executor *e = runs(unbatched());
-	struct running first, second;
+	struct executor *e = open_executor(unbatch_graph());
+	struct running_step first, second;
 
-	begin(&first, e, 1);
+	begin_step(&first, e, 1);
 	WAIT_UNTIL(has_resource(rt, "rows"));
 	step_cancel(first.s, &why);
-	finish(&first, 1, MU_CANCELLED);
-	begin(&second, e, 2); /* the id is free again */
+	finish_step(&first, 1, MU_CANCELLED);
+	begin_step(&second, e, 2); /* the id is free again */
 	wait_ms(POLL_INTERVAL_MS);
-	assert_int_equal(atomic_load(&second.how), 0);
+	assert_int_equal(atomic_load(&second.end_code), 0);
 	resources_clear(rt->resources, "");
-	finish(&second, 2, MU_CANCELLED);
+	finish_step(&second, 2, MU_CANCELLED);
 	executor_unref(e);
 	runtime_free(rt);
 }
 
 static void unbatch__of_an_id_that_another_call_waits_for__is_rejected(void **state)
 {
-	struct executor *e = runs(unbatched());
-	struct running first, second;
+	struct executor *e = open_executor(unbatch_graph());
+	struct running_step first, second;
 
-	begin(&first, e, 1);
+	begin_step(&first, e, 1);
 	WAIT_UNTIL(has_resource(rt, "rows"));
 	wait_ms(POLL_INTERVAL_MS);
-	begin(&second, e, 2);
-	finish(&second, 2, MU_ALREADY_EXISTS);
-	assert_int_equal(atomic_load(&first.how), 0);
+	begin_step(&second, e, 2);
+	finish_step(&second, 2, MU_ALREADY_EXISTS);
+	assert_int_equal(atomic_load(&first.end_code), 0);
 	resources_clear(rt->resources, "");
-	finish(&first, 1, MU_CANCELLED);
+	finish_step(&first, 1, MU_CANCELLED);
 	executor_unref(e);
 	runtime_free(rt);
 }

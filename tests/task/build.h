@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs for tests, one call a node: node(g, "sum", "Add", "a b:1 ^c", device). */
+/* Builders of test graphs. One call adds one node: node(g, "sum", "Add", "a b:1 ^c", device). */
 #ifndef MU_TESTS_TASK_BUILD_H
 #define MU_TESTS_TASK_BUILD_H
 
@@ -109,7 +109,7 @@ floats(struct mu_graph *g, const char *name, const char *op, const char *inputs,
 	return n;
 }
 
-/* The end of an edge that leaves the graph, under the key "a;0…1;b;<edge>;0:0". */
+/* A _Send or _Recv node of the edge, with EDGE_KEY(edge) as its rendezvous key. */
 __attribute__((unused)) static struct mu_node *
 end(struct mu_graph *g, const char *name, const char *op, const char *inputs, const char *edge)
 {

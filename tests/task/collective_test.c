@@ -14,7 +14,7 @@
 static struct mu_err err;
 static struct mu_timer *timer;
 static struct collectives *cs;
-static const char *unreachable; /* the device whose probe fails */
+static const char *unreachable_device; /* the device whose probe fails */
 
 struct got {
 	_Atomic int calls;
@@ -37,13 +37,13 @@ static void on_done(void *arg, const struct mu_err *e, struct mu_tensor *t, bool
 	g->calls++;
 }
 
-static bool this_is_the_leader(void *ctx, int64_t id, const struct collective_part *part,
-			       rendezvous_done done, void *arg)
+static bool send_to_leader(void *ctx, int64_t id, const struct collective_part *part,
+			   rendezvous_done done, void *arg)
 {
 	return false;
 }
 
-static void nothing_sent(void *ctx, int64_t id)
+static void cancel_send(void *ctx, int64_t id)
 {
 }
 
@@ -54,7 +54,7 @@ static void probe(void *ctx, const char *device,
 	struct mu_err why;
 
 	mu_fail(&why, MU_UNAVAILABLE, "connection refused");
-	if (unreachable && !strcmp(unreachable, device))
+	if (unreachable_device && !strcmp(unreachable_device, device))
 		failed(arg, device, &why);
 }
 
@@ -63,10 +63,10 @@ static int setup(void **state)
 	timer = mu_timer_new();
 	cs = collectives_new(NULL, timer,
 			     &(struct collective_hooks){.combine = collective_combine,
-							.send = this_is_the_leader,
-							.cancel_send = nothing_sent,
+							.send = send_to_leader,
+							.cancel_send = cancel_send,
 							.probe = probe});
-	unreachable = NULL;
+	unreachable_device = NULL;
 	return 0;
 }
 
@@ -77,7 +77,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The part of a group of two with an int32 vector of one element. */
+/* A part in a group of two: an int32 vector of one element. */
 static struct collective_part part_of(const char *device, enum collective_kind kind, int32_t value)
 {
 	struct collective_part p = {.kind = kind,
@@ -94,7 +94,7 @@ static struct collective_part part_of(const char *device, enum collective_kind k
 	return p;
 }
 
-/* Joins, and takes the part's tensor. */
+/* Joins with the part and releases its tensor. */
 static struct collective_call *join_part(struct collective_part p, struct got *g)
 {
 	struct collective_call *call = collective_call_new(cs, &p, on_done, g);
@@ -116,7 +116,7 @@ static void wait_for(struct got *g)
 	assert_int_equal(g->calls, 1);
 }
 
-static void collective__waits_for_all_members_and_answers_each(void **state)
+static void collective__with_all_members_joined__gives_each_the_result(void **state)
 {
 	struct got a = {0}, b = {0};
 
@@ -129,7 +129,7 @@ static void collective__waits_for_all_members_and_answers_each(void **state)
 	assert_int_equal(b.values[0], 7);
 }
 
-static void gather__orders_tasks_by_number(void **state)
+static void gather__of_two_tasks__is_in_task_order(void **state)
 {
 	struct got a = {0}, b = {0};
 
@@ -140,7 +140,7 @@ static void gather__orders_tasks_by_number(void **state)
 	assert_int_equal(a.values[1], 10);
 }
 
-static void broadcast__gives_the_senders_tensor_to_a_receiver(void **state)
+static void broadcast__from_a_sender__reaches_the_receiver(void **state)
 {
 	struct collective_part receiver = {.kind = COLLECTIVE_BROADCAST,
 					   .group_size = 2,
@@ -157,7 +157,7 @@ static void broadcast__gives_the_senders_tensor_to_a_receiver(void **state)
 	assert_int_equal(b.values[0], 5);
 }
 
-static void member_that_is_a_step_ahead__waits_for_the_next_round(void **state)
+static void member__one_step_ahead__waits_for_the_next_round(void **state)
 {
 	struct got first = {0}, second = {0}, other = {0}, last = {0};
 
@@ -170,7 +170,7 @@ static void member_that_is_a_step_ahead__waits_for_the_next_round(void **state)
 	assert_int_equal(second.values[0], 22);
 }
 
-static void parts_that_contradict__fail_for_all_members(void **state)
+static void mismatched_parts__fail_for_all_members(void **state)
 {
 	struct collective_part larger = {.kind = COLLECTIVE_ADD,
 					 .group_size = 2,
@@ -188,7 +188,7 @@ static void parts_that_contradict__fail_for_all_members(void **state)
 	assert_int_equal(a.code, MU_INVALID_ARGUMENT);
 	assert_int_equal(b.code, MU_INVALID_ARGUMENT);
 	assert_non_null(strstr(a.msg, "Shape mismatch"));
-	collective_report_failure(cs, WORKER(1), &err); /* a consequence: ignored */
+	collective_report_failure(cs, WORKER(1), &err); /* caused by the mismatch: ignored */
 	join(WORKER(0), COLLECTIVE_ADD, 1, &c);
 	join(WORKER(1), COLLECTIVE_MAX, 1, &d);
 	assert_int_equal(c.code, MU_INVALID_ARGUMENT);
@@ -239,21 +239,21 @@ static void complete_a_round(void)
 	assert_int_equal(b.code, 0);
 }
 
-static void member_whose_task_has_gone__fails_the_round(void **state)
+static void member__of_an_unreachable_task__fails_the_round(void **state)
 {
 	struct got a = {0};
 
 	complete_a_round();
-	unreachable = WORKER(1);
+	unreachable_device = WORKER(1);
 	join(WORKER(0), COLLECTIVE_ADD, 1, &a);
 	wait_for(&a);
 	assert_int_equal(a.code, MU_UNAVAILABLE);
 	assert_non_null(strstr(a.msg, "task:1"));
-	unreachable = NULL;
+	unreachable_device = NULL;
 	complete_a_round();
 }
 
-static void member_whose_step_has_failed__fails_the_round_of_later_members(void **state)
+static void member__of_a_failed_step__fails_the_round_of_later_members(void **state)
 {
 	struct mu_err why;
 	struct got a = {0};
@@ -270,7 +270,7 @@ static void member_whose_step_has_failed__fails_the_round_of_later_members(void 
 	complete_a_round();
 }
 
-static void failure_that_is_a_consequence__is_ignored(void **state)
+static void failure__caused_by_another__is_ignored(void **state)
 {
 	struct got a = {0}, b = {0};
 	struct mu_err why;
@@ -313,16 +313,16 @@ static void group_size_out_of_range__is_rejected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(collective__waits_for_all_members_and_answers_each),
-	    TEST(gather__orders_tasks_by_number),
-	    TEST(broadcast__gives_the_senders_tensor_to_a_receiver),
-	    TEST(member_that_is_a_step_ahead__waits_for_the_next_round),
-	    TEST(parts_that_contradict__fail_for_all_members),
+	    TEST(collective__with_all_members_joined__gives_each_the_result),
+	    TEST(gather__of_two_tasks__is_in_task_order),
+	    TEST(broadcast__from_a_sender__reaches_the_receiver),
+	    TEST(member__one_step_ahead__waits_for_the_next_round),
+	    TEST(mismatched_parts__fail_for_all_members),
 	    TEST(cancelled_member__fails_the_round),
 	    TEST(cancel_before_the_join__ends_the_call),
-	    TEST(member_whose_task_has_gone__fails_the_round),
-	    TEST(member_whose_step_has_failed__fails_the_round_of_later_members),
-	    TEST(failure_that_is_a_consequence__is_ignored),
+	    TEST(member__of_an_unreachable_task__fails_the_round),
+	    TEST(member__of_a_failed_step__fails_the_round_of_later_members),
+	    TEST(failure__caused_by_another__is_ignored),
 	    TEST(timeout__fails_the_round),
 	    TEST(group_size_out_of_range__is_rejected),
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Iterators whose thread is busy when they are deleted, and datasets that TensorFlow 2.15 does not
+/* Iterators that are deleted while their thread runs, and datasets that TensorFlow 2.15 does not
  * have.  tests/compat compares the elements of pipelines with TensorFlow's. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,14 +28,14 @@ static void number(struct mu_graph *g, const char *name, int64_t v)
 	constant(g, name, MU_INT64, &v, "", NULL);
 }
 
-/* 0, 1, 2 … without an end, through `op`, which applies a function, as node "applied". */
-static struct mu_graph *applied(const char *op, const char *attr, struct mu_graph *body,
-				enum mu_dtype gives, const char *last)
+/* Node "applied": an endless dataset of zeros, to which `op` applies the function f. */
+static struct mu_graph *function_dataset(const char *op, const char *attr, struct mu_graph *body,
+					 enum mu_dtype output_type, const char *last)
 {
 	struct mu_attr none = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE};
 	struct mu_graph *g = mu_graph_new();
 
-	add_function(g, "f", gives, body, last);
+	add_function(g, "f", output_type, body, last);
 	mu_graph_free(body);
 	number(g, "zero", 0);
 	number(g, "one", 1);
@@ -49,9 +49,8 @@ static struct mu_graph *applied(const char *op, const char *attr, struct mu_grap
 	return g;
 }
 
-/* A number passed through f for each element, and once before and behind them, as node "generated".
- */
-static struct mu_graph *generated(struct mu_graph *g)
+/* Node "generated": a GeneratorDataset whose init, next and finalize functions are f. */
+static struct mu_graph *generator_dataset(struct mu_graph *g)
 {
 	static const char *const lists[] = {"Tnext_func_args", "Tfinalize_func_args"};
 	static const char *const functions[] = {"init_func", "next_func", "finalize_func"};
@@ -67,8 +66,8 @@ static struct mu_graph *generated(struct mu_graph *g)
 	return g;
 }
 
-/* Drawn from by an iterator's "get". */
-static struct mu_graph *iterated_by(struct mu_graph *g, const char *op, const char *dataset)
+/* Adds an iterator over the dataset; node "get" returns the next element. */
+static struct mu_graph *add_iterator_op(struct mu_graph *g, const char *op, const char *dataset)
 {
 	struct mu_node *n = node(g, "iterator", op, "", NULL);
 
@@ -83,12 +82,12 @@ static struct mu_graph *iterated_by(struct mu_graph *g, const char *op, const ch
 	return g;
 }
 
-static struct mu_graph *iterated(struct mu_graph *g, const char *dataset)
+static struct mu_graph *add_iterator(struct mu_graph *g, const char *dataset)
 {
-	return iterated_by(g, "IteratorV2", dataset);
+	return add_iterator_op(g, "IteratorV2", dataset);
 }
 
-static struct mu_graph *takes_from_a_queue(void)
+static struct mu_graph *dequeue_dataset(void)
 {
 	struct mu_graph *body = mu_graph_new();
 	struct mu_node *n = node(body, "queue", "FIFOQueueV2", "", NULL);
@@ -98,50 +97,50 @@ static struct mu_graph *takes_from_a_queue(void)
 	attr_types(body, n, "component_types", MU_INT64);
 	attr_types(body, node(body, "take", "QueueDequeueV2", "queue", NULL), "component_types",
 		   MU_INT64);
-	return applied("MapDataset", "f", body, MU_INT64, "take:components:0");
+	return function_dataset("MapDataset", "f", body, MU_INT64, "take:components:0");
 }
 
-/* Drawn from by a node that wants its only element. */
-static struct mu_graph *single(struct mu_graph *g)
+/* Adds DatasetToSingleElement, which reads the dataset without an iterator resource. */
+static struct mu_graph *add_single_element(struct mu_graph *g)
 {
 	set_int64_outputs(g, node(g, "single", "DatasetToSingleElement", "applied", NULL));
 	return g;
 }
 
-static struct mu_graph *lets_nothing_through(void)
+static struct mu_graph *empty_filter_dataset(void)
 {
 	struct mu_graph *body = mu_graph_new();
 	bool no = false;
 
 	constant(body, "no", MU_BOOL, &no, "", NULL);
-	return applied("FilterDataset", "predicate", body, MU_BOOL, "no:output:0");
+	return function_dataset("FilterDataset", "predicate", body, MU_BOOL, "no:output:0");
 }
 
-static struct mu_graph *reads_a_file(void)
+static struct mu_graph *read_file_dataset(void)
 {
 	struct mu_graph *body = mu_graph_new();
 
 	string_constant(body, "name", "/dev/null");
 	node(body, "read", "ReadFile", "name", NULL);
 	attr_type(body, node(body, "decoded", "DecodeRaw", "read", NULL), "out_type", MU_INT64);
-	return applied("MapDataset", "f", body, MU_INT64, "decoded:output:0");
+	return function_dataset("MapDataset", "f", body, MU_INT64, "decoded:output:0");
 }
 
-/* ---- how it goes ---- */
+/* ---- cancellation and removal ---- */
 
-static void *clear(void *ended)
+static void *clear_resources(void *ended)
 {
 	resources_clear(rt->resources, "");
 	atomic_store((_Atomic bool *)ended, true);
 	return NULL;
 }
 
-/* Takes g: a step draws from its dataset, is cancelled when the resource is there (NULL: at once),
- * and the iterator's container is cleared. */
+/* Runs a step of g, cancels it when the resource exists (NULL: at once), and clears the
+ * iterator's container. Consumes g. */
 static void cancel_and_clear(struct mu_graph *g, const char *resource)
 {
 	struct mu_err err, why = {MU_CANCELLED, "the step has waited long enough"};
-	_Atomic int how = 0;
+	_Atomic int end_code = 0;
 	_Atomic bool ended = false;
 	struct executor *e;
 	pthread_t t;
@@ -149,17 +148,16 @@ static void cancel_and_clear(struct mu_graph *g, const char *resource)
 	assert_ok(runtime_new("local", 0, 2, &task_kernels, NULL, &rt, &err), &err);
 	assert_ok(executor_new(rt, g, "", &e, &err), &err);
 	struct rendezvous *r = rendezvous_table_get(rt->steps, 1);
-	struct step *s = executor_start(e, r, NULL, NULL, on_done, &how);
+	struct step *s = executor_start(e, r, NULL, NULL, on_done, &end_code);
 	WAIT_UNTIL(!resource || has_resource(rt, resource));
-	wait_ms(
-	    POLL_INTERVAL_MS); /* what it is in by now does not matter, but it is seldom the same */
+	wait_ms(POLL_INTERVAL_MS); /* varies the state in which the step is cancelled */
 	step_cancel(s, &why);
-	WAIT_UNTIL(atomic_load(&how) == MU_CANCELLED);
+	WAIT_UNTIL(atomic_load(&end_code) == MU_CANCELLED);
 	step_unref(s);
 	rendezvous_table_drop(rt->steps, 1, NULL);
 	rendezvous_unref(r);
 	executor_unref(e);
-	assert_int_equal(pthread_create(&t, NULL, clear, &ended), 0);
+	assert_int_equal(pthread_create(&t, NULL, clear_resources, &ended), 0);
 	WAIT_UNTIL(atomic_load(&ended));
 	pthread_join(t, NULL);
 	assert_false(has_resource(rt, "iterator"));
@@ -169,33 +167,33 @@ static void cancel_and_clear(struct mu_graph *g, const char *resource)
 static void iterator__removed_while_its_function_waits__does_not_wait_for_it(void **state)
 {
 	/* the cleared container is not the queue's, so the function keeps running */
-	cancel_and_clear(iterated(takes_from_a_queue(), "applied"), "queue");
+	cancel_and_clear(add_iterator(dequeue_dataset(), "applied"), "queue");
 }
 
 static void iterator__removed_while_its_filter_drops_every_element__ends(void **state)
 {
-	cancel_and_clear(iterated(lets_nothing_through(), "applied"), "iterator");
+	cancel_and_clear(add_iterator(empty_filter_dataset(), "applied"), "iterator");
 }
 
 static void iterator__removed_while_its_generator_waits__does_not_wait_for_it(void **state)
 {
-	cancel_and_clear(iterated(generated(takes_from_a_queue()), "generated"), "queue");
+	cancel_and_clear(add_iterator(generator_dataset(dequeue_dataset()), "generated"), "queue");
 }
 
-static void iterator_of_a_handle__when_its_step_is_cancelled__ends(void **state)
+static void anonymous_iterator__when_its_step_is_cancelled__ends(void **state)
 {
-	cancel_and_clear(iterated_by(takes_from_a_queue(), "AnonymousIteratorV3", "applied"),
+	cancel_and_clear(add_iterator_op(dequeue_dataset(), "AnonymousIteratorV3", "applied"),
 			 "queue");
 }
 
 static void step__cancelled_while_a_dataset_function_waits__ends(void **state)
 {
-	cancel_and_clear(single(takes_from_a_queue()), "queue");
+	cancel_and_clear(add_single_element(dequeue_dataset()), "queue");
 }
 
 static void step__cancelled_while_a_filter_drops_every_element__ends(void **state)
 {
-	cancel_and_clear(single(lets_nothing_through()), NULL);
+	cancel_and_clear(add_single_element(empty_filter_dataset()), NULL);
 }
 
 struct clear_job {
@@ -215,8 +213,8 @@ static void clear_on_this_thread(struct pool_job *job)
 static void iterator__freed_by_the_thread_that_its_function_needs__does_not_block_it(void **state)
 {
 	struct clear_job clear_job = {.job = {.run = clear_on_this_thread}};
-	struct mu_graph *g = iterated(reads_a_file(), "applied");
-	_Atomic int how = 0;
+	struct mu_graph *g = add_iterator(read_file_dataset(), "applied");
+	_Atomic int end_code = 0;
 	struct executor *e;
 	struct mu_err err;
 
@@ -224,11 +222,11 @@ static void iterator__freed_by_the_thread_that_its_function_needs__does_not_bloc
 	assert_ok(executor_new(rt, g, "", &e, &err), &err);
 	struct rendezvous *r = rendezvous_table_get(rt->steps, 1);
 	thread_pool_add(rt->pool, &clear_job.job);
-	step_unref(executor_start(e, r, NULL, NULL, on_done, &how));
+	step_unref(executor_start(e, r, NULL, NULL, on_done, &end_code));
 	WAIT_UNTIL(has_resource(rt, "iterator"));
 	wait_ms(POLL_INTERVAL_MS); /* long enough for the function to queue its op */
 	atomic_store(&clear_job.may_start, true);
-	WAIT_UNTIL(atomic_load(&clear_job.ended) && atomic_load(&how) == MU_CANCELLED);
+	WAIT_UNTIL(atomic_load(&clear_job.ended) && atomic_load(&end_code) == MU_CANCELLED);
 	rendezvous_table_drop(rt->steps, 1, NULL);
 	rendezvous_unref(r);
 	executor_unref(e);
@@ -292,7 +290,7 @@ int main(void)
 	    cmocka_unit_test(iterator__removed_while_its_function_waits__does_not_wait_for_it),
 	    cmocka_unit_test(iterator__removed_while_its_generator_waits__does_not_wait_for_it),
 	    cmocka_unit_test(iterator__removed_while_its_filter_drops_every_element__ends),
-	    cmocka_unit_test(iterator_of_a_handle__when_its_step_is_cancelled__ends),
+	    cmocka_unit_test(anonymous_iterator__when_its_step_is_cancelled__ends),
 	    cmocka_unit_test(step__cancelled_while_a_dataset_function_waits__ends),
 	    cmocka_unit_test(step__cancelled_while_a_filter_drops_every_element__ends),
 	    cmocka_unit_test(

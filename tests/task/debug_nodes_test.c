@@ -78,7 +78,7 @@ static void watched_output__is_published_before_its_consumers_run(void **state)
 	assert_int_equal(g->n_nodes, 3);
 }
 
-static void merge__does_not_wait(void **state)
+static void merge__watched__does_not_wait_for_debug_nodes(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = two_nodes();
 	struct mu_node *m = floats(g, "m", "Merge", "a n", CPU);
@@ -90,7 +90,7 @@ static void merge__does_not_wait(void **state)
 	assert_non_null(mu_graph_find(g, "__dbg_m:1_0_DebugIdentity"));
 }
 
-static void output_that_is_not_there__is_ignored(void **state)
+static void watched_output__that_does_not_exist__is_ignored(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = two_nodes();
 
@@ -99,7 +99,7 @@ static void output_that_is_not_there__is_ignored(void **state)
 	assert_int_equal(g->n_nodes, 2);
 }
 
-static void op_without_kernel__fails_or_is_left_out(void **state)
+static void debug_op__without_a_kernel__fails_or_is_omitted(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = two_nodes();
 
@@ -110,7 +110,7 @@ static void op_without_kernel__fails_or_is_left_out(void **state)
 	assert_int_equal(g->n_nodes, 2);
 }
 
-static void attributes__are_set(void **state)
+static void debug_op__with_attributes__has_them_set(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = two_nodes();
 	const struct mu_node *n;
@@ -201,8 +201,8 @@ static bool is_enabled(void *ctx, const char *at, const char *watch_key)
 	return sent.enabled && strncmp(watch_key, "big:0:Debug", 11) == 0;
 }
 
-/* Watches 9,000,000 bytes with a debug op, at a stream. */
-static struct mu_err run_big(const char *op, struct sent before)
+/* Watches a tensor of 9,000,000 bytes with a debug op that publishes to a stream. */
+static struct mu_err run_large_tensor(const char *op, struct sent before)
 {
 	struct mu_graph *g = mu_graph_new();
 	struct mu_tensor big;
@@ -226,7 +226,7 @@ static struct mu_err run_big(const char *op, struct sent before)
 
 static void large_tensor_and_graph__are_sent_in_chunks(void **state)
 {
-	assert_int_equal(run_big("DebugIdentity", (struct sent){0}).code, MU_OK);
+	assert_int_equal(run_large_tensor("DebugIdentity", (struct sent){0}).code, MU_OK);
 	assert_int_equal(sent.graph_chunks, 3);
 	assert_int_equal(sent.tensor_chunks, 3);
 	assert_int_equal(sent.last_chunks, 2);
@@ -239,9 +239,10 @@ static void gated_op__without_an_enabled_watch_key__sends_nothing(void **state)
 					  "DebugNumericSummary(gated_grpc=true)"};
 
 	for (size_t i = 0; i < MU_COUNT(ops); i++) {
-		assert_int_equal(run_big(ops[i], (struct sent){0}).code, MU_OK);
+		assert_int_equal(run_large_tensor(ops[i], (struct sent){0}).code, MU_OK);
 		assert_int_equal(sent.tensor_chunks, 0);
-		assert_int_equal(run_big(ops[i], (struct sent){.enabled = true}).code, MU_OK);
+		assert_int_equal(run_large_tensor(ops[i], (struct sent){.enabled = true}).code,
+				 MU_OK);
 		assert_int_not_equal(sent.tensor_chunks, 0);
 	}
 }
@@ -287,10 +288,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(watched_output__is_published_before_its_consumers_run),
-	    cmocka_unit_test(merge__does_not_wait),
-	    cmocka_unit_test(output_that_is_not_there__is_ignored),
-	    cmocka_unit_test(op_without_kernel__fails_or_is_left_out),
-	    cmocka_unit_test(attributes__are_set),
+	    cmocka_unit_test(merge__watched__does_not_wait_for_debug_nodes),
+	    cmocka_unit_test(watched_output__that_does_not_exist__is_ignored),
+	    cmocka_unit_test(debug_op__without_a_kernel__fails_or_is_omitted),
+	    cmocka_unit_test(debug_op__with_attributes__has_them_set),
 	    cmocka_unit_test(debug_op__with_invalid_attributes__is_rejected),
 	    cmocka_unit_test(debug_url__that_names_no_folder__fails),
 	    cmocka_unit_test(debug_url__of_another_scheme__fails_with_the_first_tensor),

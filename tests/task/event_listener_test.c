@@ -31,7 +31,7 @@ static struct {
 	enum behaviour behaviour;
 	struct mu_buf reply;    /* to each event whose text begins with '?' */
 	struct mu_buf received; /* "[event event][event", a bracket for each stream */
-	bool serves;            /* a stream */
+	bool is_serving;        /* true while a stream is open */
 } listener = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool run_ops(grpc_call *call, const grpc_op *ops, size_t n)
@@ -116,10 +116,10 @@ static void serve_stream(grpc_call *call)
 	grpc_call_unref(call);
 }
 
-static void set_serves(bool serves)
+static void set_serving(bool is_serving)
 {
 	pthread_mutex_lock(&listener.lock);
-	listener.serves = serves;
+	listener.is_serving = is_serving;
 	pthread_mutex_unlock(&listener.lock);
 }
 
@@ -128,7 +128,7 @@ static bool is_idle(void)
 	bool idle;
 
 	pthread_mutex_lock(&listener.lock);
-	idle = !listener.serves;
+	idle = !listener.is_serving;
 	pthread_mutex_unlock(&listener.lock);
 	return idle;
 }
@@ -151,9 +151,9 @@ static void *serve(void *arg)
 		grpc_metadata_array_destroy(&metadata);
 		if (!e.success)
 			return NULL;
-		set_serves(true);
+		set_serving(true);
 		serve_stream(call);
-		set_serves(false);
+		set_serving(false);
 	}
 }
 
@@ -245,7 +245,7 @@ static bool has_received(const char *text)
 	return has;
 }
 
-static void behave(enum behaviour behaviour)
+static void set_behaviour(enum behaviour behaviour)
 {
 	pthread_mutex_lock(&listener.lock);
 	listener.behaviour = behaviour;
@@ -291,7 +291,7 @@ static void events__arrive_in_order_on_one_stream_until_it_is_closed(void **stat
 	WAIT_UNTIL(has_received("[?names chunk?graph tensor]"));
 }
 
-static void event_after_close__opens_another_stream(void **state)
+static void event__after_close__opens_another_stream(void **state)
 {
 	assert_ok(send_names("?1"), &err);
 	streams.close(streams.ctx, listener.url);
@@ -301,7 +301,7 @@ static void event_after_close__opens_another_stream(void **state)
 	WAIT_UNTIL(has_received("[?1][?2]"));
 }
 
-static void urls_with_other_paths__have_streams_of_their_own(void **state)
+static void urls__with_different_paths__have_separate_streams(void **state)
 {
 	MU_AUTO_FREE char *url = mu_xasprintf("%s/path", listener.url);
 
@@ -345,7 +345,7 @@ static void breakpoint__waits_for_a_reply(void **state)
 	assert_fails(send_tensor("tensor"), &err, MU_DEADLINE_EXCEEDED, "does not reply within");
 }
 
-static void reply_that_is_no_message__fails(void **state)
+static void malformed_reply__fails(void **state)
 {
 	MU_AUTO_BUF bytes = {0};
 
@@ -379,13 +379,13 @@ static void *send_in_thread(void *rc)
 	return NULL;
 }
 
-static void listener_that_never_replies__fails_all_waiting_events_in_time(void **state)
+static void listener__that_never_replies__fails_all_waiting_events_in_time(void **state)
 {
 	int64_t start = mu_clock_ms();
 	pthread_t threads[8];
 	int rc[8];
 
-	behave(NEVER_REPLY);
+	set_behaviour(NEVER_REPLY);
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, send_in_thread, &rc[i]), 0);
 	for (int i = 0; i < 8; i++) {
@@ -394,31 +394,31 @@ static void listener_that_never_replies__fails_all_waiting_events_in_time(void *
 	}
 	/* The first event waits, the others fail with it. */
 	assert_in_range(mu_clock_ms() - start, REPLY_MS / 2, 4 * REPLY_MS);
-	behave(REPLY);
+	set_behaviour(REPLY);
 	assert_ok(send_names("?"), &err);
 }
 
-static void listener_that_replies_forever__does_not_delay_close(void **state)
+static void listener__that_replies_forever__does_not_delay_close(void **state)
 {
 	int64_t start = mu_clock_ms();
 
-	behave(REPLY_FOREVER);
+	set_behaviour(REPLY_FOREVER);
 	assert_ok(send_names("?"), &err);
 	streams.close(streams.ctx, listener.url);
 	assert_in_range(mu_clock_ms() - start, 0, 10 * REPLY_MS);
 }
 
-static void listener_that_ends_the_stream__fails_the_next_event(void **state)
+static void listener__that_ends_the_stream__fails_the_next_event(void **state)
 {
-	behave(END_STREAM);
+	set_behaviour(END_STREAM);
 	assert_ok(send_names("?1"), &err);
 	WAIT_UNTIL(has_received("[?1]"));
-	behave(REPLY);
+	set_behaviour(REPLY);
 	assert_fails(send_names("?2"), &err, MU_CANCELLED, "Write event to stream URL grpc://");
 	assert_ok(send_names("?3"), &err);
 }
 
-static void address_without_listener__fails_in_time(void **state)
+static void address__without_a_listener__fails_in_time(void **state)
 {
 	assert_fails(send_at("grpc://127.0.0.1:1/path", "?", NULL, true), &err,
 		     MU_FAILED_PRECONDITION,
@@ -434,7 +434,7 @@ static void stop__ends_a_wait(void **state)
 
 	event_listeners_free(listeners);
 	listeners = event_listeners_new(CONNECT_MS, TEST_TIMEOUT_S * 1000, &streams);
-	behave(NEVER_REPLY);
+	set_behaviour(NEVER_REPLY);
 	assert_int_equal(pthread_create(&thread, NULL, send_in_thread, &rc), 0);
 	WAIT_UNTIL(has_received("[?"));
 	event_listeners_stop(listeners);
@@ -486,17 +486,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(events__arrive_in_order_on_one_stream_until_it_is_closed),
-	    TEST(event_after_close__opens_another_stream),
-	    TEST(urls_with_other_paths__have_streams_of_their_own),
+	    TEST(event__after_close__opens_another_stream),
+	    TEST(urls__with_different_paths__have_separate_streams),
 	    TEST(replies__enable_and_disable_watch_keys),
 	    TEST(unread_replies__are_read_when_the_stream_is_closed),
 	    TEST(breakpoint__waits_for_a_reply),
-	    TEST(reply_that_is_no_message__fails),
+	    TEST(malformed_reply__fails),
 	    TEST(too_many_watch_keys__fail),
-	    TEST(listener_that_never_replies__fails_all_waiting_events_in_time),
-	    TEST(listener_that_replies_forever__does_not_delay_close),
-	    TEST(listener_that_ends_the_stream__fails_the_next_event),
-	    TEST(address_without_listener__fails_in_time),
+	    TEST(listener__that_never_replies__fails_all_waiting_events_in_time),
+	    TEST(listener__that_replies_forever__does_not_delay_close),
+	    TEST(listener__that_ends_the_stream__fails_the_next_event),
+	    TEST(address__without_a_listener__fails_in_time),
 	    TEST(stop__ends_a_wait),
 	    TEST(closed_streams__leave_no_connections),
 	    TEST(many_urls__drop_the_least_recently_used_stream),

@@ -6,7 +6,7 @@
 #include "task/runtime/trace.h"
 #include "tests/task/run_step.h"
 
-static void step__of_a_small_graph__computes_it_again_and_again(void **state)
+static void executor__of_a_small_graph__runs_many_times(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -21,7 +21,7 @@ static void step__of_a_small_graph__computes_it_again_and_again(void **state)
 	executor_unref(e);
 }
 
-static void trace__of_a_step__tells_each_node_on_its_device(void **state)
+static void trace__of_a_step__lists_each_node_with_its_inputs(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	struct step_trace *t = step_trace_new(NULL);
@@ -101,7 +101,7 @@ static void cancel__of_a_step_that_waits__ends_it_once_with_the_reason(void **st
 	close_step(&s);
 }
 
-static void kernel_error__names_the_node_and_answers_who_waits(void **state)
+static void kernel_error__names_the_node_and_fails_pending_receives(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	struct wait w = WAIT;
@@ -195,7 +195,7 @@ static struct executor *cond_graph(bool pred)
 	return compile(g);
 }
 
-static void merge__takes_the_live_side(void **state)
+static void merge__takes_the_live_input(void **state)
 {
 	struct executor *e = cond_graph(true), *f = cond_graph(false);
 
@@ -207,7 +207,7 @@ static void merge__takes_the_live_side(void **state)
 	executor_unref(f);
 }
 
-static void send__of_a_dead_tensor__says_so(void **state)
+static void send__of_a_dead_tensor__marks_it_dead(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	bool no = false;
@@ -227,7 +227,7 @@ static void send__of_a_dead_tensor__says_so(void **state)
 	executor_unref(e);
 }
 
-static void recv__of_a_dead_tensor__kills_who_only_waits_for_it(void **state)
+static void recv__of_a_dead_tensor__makes_its_control_outputs_dead(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	struct wait w = WAIT;
@@ -296,7 +296,7 @@ static void while_loop__runs_until_its_condition_fails(void **state)
 	executor_unref(none);
 }
 
-/* A loop without a Switch: every iteration leaves. */
+/* A loop without a Switch: Exit runs in every iteration. */
 static void exit__in_two_iterations__fails_the_step(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
@@ -453,7 +453,7 @@ static void count_done(void *arg, const struct mu_err *err)
 		atomic_fetch_add(&hammered, 1);
 }
 
-static void *hammer(void *arg)
+static void *run_many_steps(void *arg)
 {
 	struct executor *e = arg;
 	static _Atomic int64_t id = 1000000;
@@ -478,7 +478,7 @@ static void steps__from_many_threads__do_not_disturb_each_other(void **state)
 	floats(g, "extra", "Mul", "exit zero", "");
 	e = compile(g);
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(pthread_create(&t[i], NULL, hammer, e), 0);
+		assert_int_equal(pthread_create(&t[i], NULL, run_many_steps, e), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
 	assert_int_equal(hammered, 800);
@@ -488,16 +488,16 @@ static void steps__from_many_threads__do_not_disturb_each_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(step__of_a_small_graph__computes_it_again_and_again),
-	    cmocka_unit_test(trace__of_a_step__tells_each_node_on_its_device),
+	    cmocka_unit_test(executor__of_a_small_graph__runs_many_times),
+	    cmocka_unit_test(trace__of_a_step__lists_each_node_with_its_inputs),
 	    cmocka_unit_test(step__that_receives__waits_for_the_tensor),
 	    cmocka_unit_test(recv__of_another_type__fails_the_step),
 	    cmocka_unit_test(cancel__of_a_step_that_waits__ends_it_once_with_the_reason),
-	    cmocka_unit_test(kernel_error__names_the_node_and_answers_who_waits),
+	    cmocka_unit_test(kernel_error__names_the_node_and_fails_pending_receives),
 	    cmocka_unit_test(kernel__that_fails_without_a_code__is_an_internal_error),
-	    cmocka_unit_test(merge__takes_the_live_side),
-	    cmocka_unit_test(send__of_a_dead_tensor__says_so),
-	    cmocka_unit_test(recv__of_a_dead_tensor__kills_who_only_waits_for_it),
+	    cmocka_unit_test(merge__takes_the_live_input),
+	    cmocka_unit_test(send__of_a_dead_tensor__marks_it_dead),
+	    cmocka_unit_test(recv__of_a_dead_tensor__makes_its_control_outputs_dead),
 	    cmocka_unit_test(while_loop__runs_until_its_condition_fails),
 	    cmocka_unit_test(exit__in_two_iterations__fails_the_step),
 	    cmocka_unit_test(compile__of_an_invalid_graph__fails),

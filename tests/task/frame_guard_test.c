@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits on what a client sends, at their boundaries and however its bytes are split into reads. */
+/* Limits on the HTTP/2 frames of a client, at their boundaries, for any split into reads. */
 #include "tests/test.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static void begin(struct mu_buf *b)
 	frame(b, SETTINGS, 0, 0);
 }
 
-/* In reads of so many bytes. */
+/* Passes the bytes in reads of `read` bytes; returns the violated limit or NULL. */
 static const char *follow(const struct mu_buf *b, size_t read)
 {
 	struct frame_guard g = {0};
@@ -51,7 +51,7 @@ static void assert_limit(const struct mu_buf *b, const char *limit)
 	}
 }
 
-static void header_block__of_64_kib__is_let_through(void **state)
+static void header_block__of_64_kib__is_accepted(void **state)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -74,7 +74,7 @@ static void header_block__one_byte_over_the_limit__closes_the_connection(void **
 	assert_limit(&b, "64 KiB");
 }
 
-static void empty_continuations__count(void **state)
+static void empty_continuations__count_towards_the_limit(void **state)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -85,7 +85,7 @@ static void empty_continuations__count(void **state)
 	assert_limit(&b, "64 KiB");
 }
 
-static void client_that_acknowledges__may_send_any_amount(void **state)
+static void client__that_acknowledges_settings__may_send_any_amount(void **state)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -96,7 +96,7 @@ static void client_that_acknowledges__may_send_any_amount(void **state)
 	assert_limit(&b, NULL);
 }
 
-static void client_that_does_not_acknowledge__is_limited(void **state)
+static void client__that_does_not_acknowledge_settings__is_limited(void **state)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -107,7 +107,7 @@ static void client_that_does_not_acknowledge__is_limited(void **state)
 	assert_limit(&b, "SETTINGS");
 }
 
-static void tls__is_not_followed(void **state)
+static void tls_bytes__are_not_parsed(void **state)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -120,12 +120,12 @@ static void tls__is_not_followed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(header_block__of_64_kib__is_let_through),
+	    cmocka_unit_test(header_block__of_64_kib__is_accepted),
 	    cmocka_unit_test(header_block__one_byte_over_the_limit__closes_the_connection),
-	    cmocka_unit_test(empty_continuations__count),
-	    cmocka_unit_test(client_that_acknowledges__may_send_any_amount),
-	    cmocka_unit_test(client_that_does_not_acknowledge__is_limited),
-	    cmocka_unit_test(tls__is_not_followed),
+	    cmocka_unit_test(empty_continuations__count_towards_the_limit),
+	    cmocka_unit_test(client__that_acknowledges_settings__may_send_any_amount),
+	    cmocka_unit_test(client__that_does_not_acknowledge_settings__is_limited),
+	    cmocka_unit_test(tls_bytes__are_not_parsed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,12 +22,13 @@ static void attr_func(struct mu_graph *g, struct mu_node *n, const char *name, c
 	mu_node_set_attr(g, n, name, &a);
 }
 
-/* name(x: int64) -> (y) = what `last` puts out, in the body `nodes` */
-static void add_function(struct mu_graph *g, const char *name, enum mu_dtype gives,
+/* Adds the function name(x: int64) -> (y: output_type) with the body `nodes`; y is the output
+ * `last` of the body. */
+static void add_function(struct mu_graph *g, const char *name, enum mu_dtype output_type,
 			 struct mu_graph *nodes, const char *last)
 {
 	const char *const arg[] = {"x", "y"};
-	const enum mu_dtype type[] = {MU_INT64, gives};
+	const enum mu_dtype type[] = {MU_INT64, output_type};
 	MU_AUTO_BUF library = {0};
 	MU_AUTO_BUF body = {0};
 	struct mu_err err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime of a task of its own, for a group of tests:
+/* One runtime for a group of tests:
  * cmocka_run_group_tests(tests, start_runtime, stop_runtime). */
 #ifndef MU_TESTS_TASK_ONE_RUNTIME_H
 #define MU_TESTS_TASK_ONE_RUNTIME_H

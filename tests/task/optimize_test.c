@@ -17,7 +17,7 @@ static unsigned count(const struct mu_graph *g, const char *op)
 	return n;
 }
 
-/* Runs g once (takes it) and returns the number that it sends as "out". */
+/* Runs g once, consumes it, and returns the scalar that it sends as "out". */
 static float run_scalar_graph(struct mu_graph *g)
 {
 	struct executor *e = compile(g);
@@ -169,7 +169,7 @@ static void variable_reads__are_not_merged(void **state)
 	mu_graph_free(g);
 }
 
-/* Two gradients under one control node: that of the weights is used, that of the data is not. */
+/* Two gradients under one control node: only the gradient of the weights is used. */
 static void unused_value_with_control_outputs__is_not_computed(void **state)
 {
 	struct mu_graph *g = mu_graph_new();

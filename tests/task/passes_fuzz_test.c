@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Some thousand broken copies of a small trainer's graph, through all passes. */
+/* Runs all passes on some thousand corrupted copies of a small trainer's graph. */
 #include <time.h>
 
 #include "tests/fuzz/mutate.h"
@@ -63,11 +63,11 @@ static struct mu_graph *trainer(void)
 
 static int slowest_ms;
 
-static int timed(const uint8_t *data, size_t size)
+static int run_timed(const uint8_t *data, size_t size)
 {
 	struct timespec a, b;
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a); /* a machine may be busy with others */
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a); /* independent of the load of the machine */
 	LLVMFuzzerTestOneInput(data, size);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
 	int ms = (int)((b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000);
@@ -76,15 +76,16 @@ static int timed(const uint8_t *data, size_t size)
 	return 0;
 }
 
-static void broken_graphs__end_in_an_error_soon(void **state)
+static void corrupted_graphs__end_in_an_error_soon(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = trainer();
 	MU_AUTO_BUF bytes = {0};
 
 	mu_graph_write(g, &bytes);
 	LLVMFuzzerTestOneInput((const uint8_t *)bytes.data, bytes.len);
-	assert_int_equal(n_compiled, 6); /* two parts: targeted, fetched, fed and fetched */
-	mutate_run(timed, bytes.data, bytes.len, 20000);
+	/* two partitions each: with a target, a fetch, a feed and a fetch */
+	assert_int_equal(n_compiled, 6);
+	mutate_run(run_timed, bytes.data, bytes.len, 20000);
 	assert_true(n_compiled > 100);
 	assert_true(slowest_ms < 1000);
 }
@@ -92,7 +93,7 @@ static void broken_graphs__end_in_an_error_soon(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(broken_graphs__end_in_an_error_soon),
+	    cmocka_unit_test(corrupted_graphs__end_in_an_error_soon),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pipeline without functions, of most kinds of datasets that keep something from element to
- * element, for tests of its saved state. */
+/* A pipeline of most datasets that have state between elements, without functions; for tests of
+ * saved iterators. */
 #ifndef MU_TESTS_TASK_PIPELINE_H
 #define MU_TESTS_TASK_PIPELINE_H
 
@@ -12,7 +12,7 @@
 
 enum { PIPELINE_COMPONENTS = 2 };
 
-/* The dataset as a tensor; takes the inputs. */
+/* Returns a dataset in a tensor; releases the inputs. */
 static struct mu_tensor pipeline_node(const char *op, unsigned n_out, struct mu_tensor *in,
 				      unsigned n_in)
 {

@@ -125,7 +125,7 @@ static const struct graph_device with_gpu[] = {
 static struct graph_devices gpu_devs = {with_gpu, 3, WORKER, false, false};
 
 /* Adds an op on variables without a GPU kernel, which keeps the variables on the CPU. */
-static void selects(struct mu_graph *g, const char *name, const char *inputs)
+static void ref_select(struct mu_graph *g, const char *name, const char *inputs)
 {
 	attr_int(g, floats(g, name, "RefSelect", inputs, ""), "N", 2);
 }
@@ -142,7 +142,7 @@ static void node_with_a_gpu_kernel__goes_to_its_tasks_gpu(void **state)
 	variable(g, "v", "");
 	floats(g, "assign", "Assign", "v a", "");
 	variable(g, "w", "");
-	selects(g, "update", "a w w");
+	ref_select(g, "update", "a w w");
 	assert_ok(graph_place(g, &gpu_devs, NULL, &err), &err);
 	expect(g, "native", GPU0);
 	expect(g, "there", PS0);
@@ -207,7 +207,7 @@ static struct mu_node *handles(struct mu_graph *g, const char *name, const char 
 
 /* Merge is visited before NextIteration, whose group does not contain the variable yet. */
 static void
-loop_that_carries_a_handle__follows_the_variable_against_its_device_request(void **state)
+loop__that_carries_a_handle__follows_the_variable_against_its_device_request(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	struct mu_node *v = node(g, "v", "VarHandleOp", "", "/job:ps/task:0"), *merge;
@@ -412,7 +412,7 @@ static void stateful_node_on_a_gpu__is_not_moved_by_soft_placement(void **state)
 	mu_graph_free(s);
 	variable(g, "w", "");
 	/* RefSelect would need both variables on the CPU, but v stays on the GPU */
-	selects(g, "late", "a v w");
+	ref_select(g, "late", "a v w");
 	gpu_devs.soft_placement = true;
 	graph_place_stateful(g, &gpu_devs, &stateful);
 	assert_fails(graph_place(g, &gpu_devs, &stateful, &err), &err, MU_INVALID_ARGUMENT,
@@ -438,7 +438,7 @@ int main(void)
 	    cmocka_unit_test(host_memory_op_on_a_gpu__keeps_its_device),
 	    cmocka_unit_test(user_of_a_variable__follows_it_against_its_device_request),
 	    cmocka_unit_test(
-		loop_that_carries_a_handle__follows_the_variable_against_its_device_request),
+		loop__that_carries_a_handle__follows_the_variable_against_its_device_request),
 	    cmocka_unit_test(colocated_variables_on_different_tasks__are_rejected),
 	    cmocka_unit_test(group_with_conflicting_devices__is_rejected),
 	    cmocka_unit_test(malformed_device_name__is_rejected),

@@ -27,7 +27,7 @@ static int prune(const struct mu_graph *g, const char *feed, const char *fetch, 
 }
 
 /* y = x * w; act has y as a control input; nothing uses "unrelated" */
-static struct mu_graph *make(void)
+static struct mu_graph *test_graph(void)
 {
 	struct mu_graph *g = mu_graph_new();
 	struct mu_node *x = node(g, "x", "Placeholder", "", "");
@@ -42,7 +42,7 @@ static struct mu_graph *make(void)
 
 static void fetch__keeps_only_its_ancestors(void **state)
 {
-	struct mu_graph *g = make();
+	struct mu_graph *g = test_graph();
 
 	assert_ok(prune(g, NULL, "y:0", NULL, NULL), &err);
 	assert_int_equal(out->n_nodes, 4);
@@ -56,7 +56,7 @@ static void fetch__keeps_only_its_ancestors(void **state)
 
 static void feed__replaces_the_fed_tensor(void **state)
 {
-	struct mu_graph *g = make();
+	struct mu_graph *g = test_graph();
 
 	assert_ok(prune(g, "x:0", "y:0", NULL, "act"), &err);
 	assert_null(mu_graph_find(out, "x"));
@@ -69,10 +69,10 @@ static void feed__replaces_the_fed_tensor(void **state)
 	mu_graph_free(g);
 }
 
-/* As in TensorFlow, which lets only Placeholder and PlaceholderV2 be fed for control edges. */
-static void placeholder_with_default__that_is_fed__still_runs_for_a_control_edge(void **state)
+/* As in TensorFlow: for control edges, a feed replaces only Placeholder and PlaceholderV2. */
+static void placeholder_with_default__when_fed__still_runs_for_a_control_edge(void **state)
 {
-	struct mu_graph *g = make();
+	struct mu_graph *g = test_graph();
 	struct mu_node *d = node(g, "d", "PlaceholderWithDefault", "w", "");
 
 	attr_type(g, d, "dtype", MU_FLOAT);
@@ -87,18 +87,18 @@ static void placeholder_with_default__that_is_fed__still_runs_for_a_control_edge
 	mu_graph_free(g);
 }
 
-static void tensor_both_fed_and_fetched__is_rejected(void **state)
+static void tensor__both_fed_and_fetched__is_rejected(void **state)
 {
-	struct mu_graph *g = make();
+	struct mu_graph *g = test_graph();
 
 	assert_fails(prune(g, "y:0", "y", NULL, NULL), &err, MU_INVALID_ARGUMENT,
 		     "y is both fed and fetched.");
 	mu_graph_free(g);
 }
 
-static void tensor_fetched_twice__has_two_keys(void **state)
+static void tensor__fetched_twice__has_two_keys(void **state)
 {
-	struct mu_graph *g = make();
+	struct mu_graph *g = test_graph();
 
 	assert_ok(prune(g, NULL, "w:0", "w:0", NULL), &err);
 	assert_string_not_equal(fetch_keys[0], fetch_keys[1]);
@@ -108,7 +108,7 @@ static void tensor_fetched_twice__has_two_keys(void **state)
 
 static void unknown_name__is_not_found(void **state)
 {
-	struct mu_graph *g = make();
+	struct mu_graph *g = test_graph();
 
 	assert_fails(prune(g, NULL, "nope:0", NULL, NULL), &err, MU_NOT_FOUND,
 		     "FetchOutputs node nope:0: not found");
@@ -126,7 +126,7 @@ static void unknown_name__is_not_found(void **state)
 
 static void duplicate_feed__is_rejected(void **state)
 {
-	struct mu_graph *g = make();
+	struct mu_graph *g = test_graph();
 	const char *feeds[] = {"x:0", "x"}, *fetches[] = {"y:0"};
 	struct graph_signature sig = {
 	    .feeds = feeds, .fetches = fetches, .n_feeds = 2, .n_fetches = 1};
@@ -150,7 +150,7 @@ static int prune_connected(struct mu_graph *g, const char *to, const char *from)
 
 static void connected_tensor__is_replaced_by_its_source(void **state)
 {
-	struct mu_graph *g = make();
+	struct mu_graph *g = test_graph();
 
 	scalar(g, "v", 3, "");
 	floats(g, "source", "Add", "v w", "");
@@ -184,9 +184,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(fetch__keeps_only_its_ancestors),
 	    cmocka_unit_test(feed__replaces_the_fed_tensor),
-	    cmocka_unit_test(placeholder_with_default__that_is_fed__still_runs_for_a_control_edge),
-	    cmocka_unit_test(tensor_both_fed_and_fetched__is_rejected),
-	    cmocka_unit_test(tensor_fetched_twice__has_two_keys),
+	    cmocka_unit_test(placeholder_with_default__when_fed__still_runs_for_a_control_edge),
+	    cmocka_unit_test(tensor__both_fed_and_fetched__is_rejected),
+	    cmocka_unit_test(tensor__fetched_twice__has_two_keys),
 	    cmocka_unit_test(unknown_name__is_not_found),
 	    cmocka_unit_test(duplicate_feed__is_rejected),
 	    cmocka_unit_test(connected_tensor__is_replaced_by_its_source),

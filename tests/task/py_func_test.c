@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PyFunc ops and a program that answers well, badly, or not at all.  tests/compat runs real Python
- * functions. */
+/* PyFunc ops with a scripted program: valid, malformed and missing replies.  tests/compat runs real
+ * Python functions. */
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,12 +9,12 @@
 #include "task/runtime/python_process.h"
 #include "tests/task/run_step.h"
 
-/* The program: sends a reply to the first request of each connection, or none, and then waits until
- * the task closes the connection. */
+/* The program replies to the first request of each connection, or never.  Then it waits until the
+ * task closes the connection. */
 struct program {
 	int socket; /* the program's end of the control socket */
 	struct mu_span reply;
-	bool ends; /* after the reply */
+	bool shuts_down; /* shuts the connection down after the reply */
 	_Atomic int requests, closed;
 	pthread_t thread;
 };
@@ -48,7 +48,7 @@ static void *program_main(void *arg)
 			atomic_fetch_add(&p->requests, 1);
 			if (p->reply.data && !answered)
 				send(fd, p->reply.data, p->reply.len, MSG_NOSIGNAL);
-			if (p->ends)
+			if (p->shuts_down)
 				shutdown(fd, SHUT_WR);
 			answered = true;
 		}
@@ -86,7 +86,7 @@ static void attr_one_type(struct mu_graph *g, struct mu_node *n, const char *nam
 }
 
 /* f(2.0), sent under the edge "out" */
-static struct mu_graph *calls_python(void)
+static struct mu_graph *py_func_graph(void)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -99,8 +99,7 @@ static struct mu_graph *calls_python(void)
 	return g;
 }
 
-/* A reply: its length, a message with n tensors of a type and of no dimensions, and its contents.
- */
+/* A reply: the length of the message, a message with n scalars of one type, and their contents. */
 static struct mu_buf reply_of(unsigned n, enum mu_dtype type, struct mu_span contents)
 {
 	struct mu_buf b = {0};
@@ -113,23 +112,23 @@ static struct mu_buf reply_of(unsigned n, enum mu_dtype type, struct mu_span con
 		mu_pb_end(&b, mu_pb_begin(&b, 2));
 		mu_pb_end(&b, t);
 	}
-	length = b.len - sizeof length; /* the test's machine is little-endian */
+	length = b.len - sizeof length; /* assumes a little-endian machine */
 	memcpy(b.data, &length, sizeof length);
 	mu_buf_put(&b, contents.data, contents.len);
 	return b;
 }
 
-/* Runs a step whose function has this reply; returns the code of its error. */
+/* Runs a step whose function gets this reply; returns its error code. */
 static enum mu_code step_with(struct mu_span reply, const char *text, float *value)
 {
-	struct program p = {.reply = reply, .ends = !text && !value};
+	struct program p = {.reply = reply, .shuts_down = !text && !value};
 	struct wait w = WAIT;
 	struct got got = {0};
 	struct executor *e;
 	int task_end;
 
 	start_program(&p, &task_end);
-	e = compile(calls_python());
+	e = compile(py_func_graph());
 	run(e, &w, &got);
 	executor_unref(e);
 	if (value)
@@ -142,7 +141,7 @@ static enum mu_code step_with(struct mu_span reply, const char *text, float *val
 	return w.err.code;
 }
 
-static void result__comes_from_the_program(void **state)
+static void result__in_the_reply__is_the_output(void **state)
 {
 	const float four = 4;
 	struct mu_buf b = reply_of(1, MU_FLOAT, (struct mu_span){(const char *)&four, sizeof four});
@@ -153,7 +152,7 @@ static void result__comes_from_the_program(void **state)
 	mu_buf_fini(&b);
 }
 
-static void results_of_other_number_or_type__are_refused(void **state)
+static void results__of_other_number_or_type__are_rejected(void **state)
 {
 	const double two[] = {1, 2};
 	struct mu_span contents = {(const char *)two, sizeof two};
@@ -176,7 +175,7 @@ static void results_of_other_number_or_type__are_refused(void **state)
 	mu_buf_fini(&handle);
 }
 
-static void error_of_the_function__is_the_steps(void **state)
+static void error__of_the_function__fails_the_step(void **state)
 {
 	static const char error[] = "\x0c\0\0\0\0\0\0\0\x12\x07Stop: x\x1a\x01\x0b"; /* 11 */
 
@@ -185,15 +184,15 @@ static void error_of_the_function__is_the_steps(void **state)
 	    MU_OUT_OF_RANGE);
 }
 
-static void replies_that_are_none__are_refused(void **state)
+static void malformed_reply__fails_the_step(void **state)
 {
 	static const struct mu_span replies[] = {
-	    {"", 0},                                  /* the program ends */
-	    {"\xff\xff\xff\xff\xff\xff\xff\xff", 8},  /* a length of any size */
-	    {"\4\0\0\0\0\0\0\0\x42\x7f\x08\x01", 12}, /* cut off in a tensor */
-	    {"\4\0\0\0\0\0\0\0\x1a\x02\xff\xff", 12}, /* code without an end */
+	    {"", 0},                                  /* the connection ends */
+	    {"\xff\xff\xff\xff\xff\xff\xff\xff", 8},  /* length 2^64 - 1 */
+	    {"\4\0\0\0\0\0\0\0\x42\x7f\x08\x01", 12}, /* truncated within a tensor */
+	    {"\4\0\0\0\0\0\0\0\x1a\x02\xff\xff", 12}, /* truncated within the error code */
 	    {"\xc\0\0\0\0\0\0\0\x42\x0a\x08\x01\x12\x06\x12\x04\x08\xff\xff\x7f",
-	     20}, /* large, empty */
+	     20}, /* large shape without contents */
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(replies); i++)
@@ -209,7 +208,7 @@ static void cancelled_step__does_not_wait_for_the_function(void **state)
 
 	start_program(&p, &task_end);
 	close(STDIN_FILENO); /* so that the connection has descriptor 0 */
-	s = open_step(calls_python());
+	s = open_step(py_func_graph());
 	start_step(&s);
 	WAIT_UNTIL(atomic_load(&p.requests) > 0);
 	step_cancel(s.step, &why);
@@ -220,10 +219,10 @@ static void cancelled_step__does_not_wait_for_the_function(void **state)
 	stop_program(&p, task_end);
 }
 
-static void task_without_a_program__says_so(void **state)
+static void task__without_a_program__finds_no_callback(void **state)
 {
 	struct wait w = WAIT;
-	struct executor *e = compile(calls_python());
+	struct executor *e = compile(py_func_graph());
 
 	run(e, &w, NULL);
 	executor_unref(e);
@@ -234,12 +233,12 @@ static void task_without_a_program__says_so(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(result__comes_from_the_program),
-	    cmocka_unit_test(results_of_other_number_or_type__are_refused),
-	    cmocka_unit_test(error_of_the_function__is_the_steps),
-	    cmocka_unit_test(replies_that_are_none__are_refused),
+	    cmocka_unit_test(result__in_the_reply__is_the_output),
+	    cmocka_unit_test(results__of_other_number_or_type__are_rejected),
+	    cmocka_unit_test(error__of_the_function__fails_the_step),
+	    cmocka_unit_test(malformed_reply__fails_the_step),
 	    cmocka_unit_test(cancelled_step__does_not_wait_for_the_function),
-	    cmocka_unit_test(task_without_a_program__says_so),
+	    cmocka_unit_test(task__without_a_program__finds_no_callback),
 	};
 
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);

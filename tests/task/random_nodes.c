@@ -11,8 +11,8 @@ struct maker {
 	struct mu_graph *g;
 	struct dice *d;
 	struct mu_arena a;
-	unsigned named, depth;
-	struct mu_tensor usual; /* a shape that inputs often share */
+	unsigned n_names, depth;
+	struct mu_tensor common_shape; /* its shape is that of about half of the inputs */
 };
 
 unsigned dice(struct dice *d, unsigned sides)
@@ -129,7 +129,7 @@ static void draw_allowed(struct dice *d, const struct mu_attr_def *def, int64_t 
 		*text = allowed->ss[dice(d, allowed->n)];
 }
 
-/* Sets an attribute to values that the op mostly allows. */
+/* Sets an attribute to a random value; the op allows most of them. */
 static void set_attr(struct maker *m, struct mu_node *n, const struct mu_attr_def *def)
 {
 	enum mu_attr_kind kind = def->kind;
@@ -220,8 +220,8 @@ static struct mu_node *add(struct maker *m, const char *op)
 	struct mu_node *n = NULL;
 	char name[32];
 
-	snprintf(name, sizeof name, m->named ? "odd_%u" : "odd_op", m->named);
-	m->named++;
+	snprintf(name, sizeof name, m->n_names ? "odd_%u" : "odd_op", m->n_names);
+	m->n_names++;
 	mu_graph_add(m->g, name, op, &n, NULL);
 	return n;
 }
@@ -242,9 +242,9 @@ static void set_type(struct maker *m, struct mu_node *n, const char *attr, enum 
 
 static bool input_tensor(struct maker *m, enum mu_dtype type, struct mu_tensor *t)
 {
-	if (!mu_tensor_is_set(&m->usual) || dice(m->d, 2))
+	if (!mu_tensor_is_set(&m->common_shape) || dice(m->d, 2))
 		return any_tensor(m->d, type, t);
-	if (mu_tensor_new(t, type, &m->usual.shape, NULL))
+	if (mu_tensor_new(t, type, &m->common_shape.shape, NULL))
 		return false;
 	fill(m->d, t);
 	return true;
@@ -265,7 +265,7 @@ static struct mu_node *constant(struct maker *m, enum mu_dtype type)
 	return n;
 }
 
-/* A variable's reference, mostly after something was assigned. */
+/* The reference of a variable, which usually has an assigned value. */
 static struct mu_node *reference(struct maker *m, enum mu_dtype type)
 {
 	struct mu_pshape any = {.rank = -1};
@@ -286,7 +286,7 @@ static struct mu_node *reference(struct maker *m, enum mu_dtype type)
 
 static void inputs(struct maker *m, struct mu_node *n);
 
-/* Some op that makes a handle of its own. */
+/* A random op that creates a resource and returns its handle. */
 static struct mu_node *handle(struct maker *m)
 {
 	const struct mu_op_def *makers[128], *op;
@@ -333,8 +333,8 @@ static void inputs(struct maker *m, struct mu_node *n)
 	mu_node_set_inputs(m->g, n, in, k, NULL, 0);
 }
 
-/* Lists of four or five small numbers, a padding and tensors of that rank, which would else be
- * drawn too seldom: mostly what ops with windows want. */
+/* Usually sets valid attributes and a matching input shape for convolutions and pools: lists of
+ * four or five small numbers and a padding.  Uniform random values are rarely valid. */
 static void likely_window(struct maker *m, struct mu_node *n, const struct mu_op_def *op)
 {
 	static const char *const lists[] = {"strides", "ksize", "dilations"};
@@ -358,12 +358,12 @@ static void likely_window(struct maker *m, struct mu_node *n, const struct mu_op
 	}
 	for (unsigned i = 0; i < rank; i++)
 		dims[i] = 1 + dice(m->d, 4);
-	mu_tensor_unref(&m->usual);
+	mu_tensor_unref(&m->common_shape);
 	if (!mu_shape_set(&s, (int)rank, dims, NULL))
-		mu_tensor_new(&m->usual, MU_BOOL, &s, NULL);
+		mu_tensor_new(&m->common_shape, MU_BOOL, &s, NULL);
 }
 
-/* No text that is drawn is an equation. */
+/* Sets an equation of Einsum; any_text() never returns one. */
 static void likely_equation(struct maker *m, struct mu_node *n, const struct mu_op_def *op)
 {
 	static const char *const equations[] = {
@@ -384,13 +384,13 @@ struct mu_graph *random_node_graph(const struct mu_op_def *op, struct dice *d)
 	struct mu_node *n;
 
 	mu_arena_init(&m.a);
-	any_tensor(d, MU_BOOL, &m.usual);
+	any_tensor(d, MU_BOOL, &m.common_shape);
 	n = add(&m, op->name);
 	attributes(&m, n, op);
 	likely_window(&m, n, op);
 	likely_equation(&m, n, op);
 	inputs(&m, n);
-	mu_tensor_unref(&m.usual);
+	mu_tensor_unref(&m.common_shape);
 	mu_arena_fini(&m.a);
 	return m.g;
 }

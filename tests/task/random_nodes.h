@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs of one op with drawn attributes, shapes, types and values: mostly what the op table
- * allows, sometimes not.  Deterministic for a seed. */
+/* Graphs of one op with random attributes, shapes, types and values.  The op table allows most of
+ * them.  Deterministic for a seed. */
 #ifndef MU_TESTS_TASK_RANDOM_NODES_H
 #define MU_TESTS_TASK_RANDOM_NODES_H
 
@@ -11,7 +11,7 @@ struct dice {
 };
 unsigned dice(struct dice *d, unsigned sides); /* 0 … sides - 1 */
 
-/* Adds a node "odd_op" of this op and what it needs, named "odd_…" too. */
+/* Returns a graph with a node "odd_op" of this op, and its inputs "odd_…". */
 struct mu_graph *random_node_graph(const struct mu_op_def *op, struct dice *d);
 
 #endif

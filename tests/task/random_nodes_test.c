@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every op of the table, run by the real executor on what no sane program would send.
+/* Runs every op of the op table in the executor with random arguments, many of them invalid.
  *
- *	RANDOM_NODES_ROUNDS   graphs an op (12)
- *	RANDOM_NODES_SEED     another slice
+ *	RANDOM_NODES_ROUNDS   graphs per op (12)
+ *	RANDOM_NODES_SEED     seed of the arguments
  *	RANDOM_NODES_OP       this op only; prints each graph before it runs */
 #include <pthread.h>
 #include <stdio.h>
@@ -111,11 +111,11 @@ static void run_graph(const struct mu_op_def *op, struct dice *d, int64_t id)
 			 w.err.msg);
 }
 
-static unsigned long setting(const char *name, unsigned long otherwise)
+static unsigned long setting(const char *name, unsigned long default_value)
 {
 	const char *text = getenv(name);
 
-	return text ? strtoul(text, NULL, 10) : otherwise;
+	return text ? strtoul(text, NULL, 10) : default_value;
 }
 
 static void every_op__with_random_arguments__ends_soon_and_names_the_node(void **state)
@@ -141,13 +141,13 @@ static void every_op__with_random_arguments__ends_soon_and_names_the_node(void *
 		}
 	getrusage(RUSAGE_SELF, &after);
 	print_message("%u ran, %u failed, %u were invalid\n", ran, failed, invalid);
-	if (!only) /* or it would test no kernel */
+	if (!only) /* otherwise no kernel would be tested */
 		assert_true(ran > (ran + failed + invalid) / 20);
 	assert_true((after.ru_maxrss - before.ru_maxrss) / SLOWER < GROWTH_KIB);
 	runtime_free(rt);
 }
 
-/* The working directory, so that ops that write files leave none in the tree. */
+/* The working directory: files that ops write stay out of the source tree. */
 static char work_dir[] = "/tmp/random_nodes-XXXXXX";
 
 static int setup(void **state)

@@ -43,19 +43,19 @@ static struct mu_tensor number(int32_t v)
 	return t;
 }
 
-/* A remote side that keeps the question until the test answers it. */
+/* The pending remote receive; the test completes it. */
 static struct {
 	rendezvous_done done;
 	void *arg;
 	char key[200];
-} asked;
+} pending_remote;
 
 static void remote_recv(void *ctx, struct rendezvous *step, const char *key, rendezvous_done done,
 			void *arg)
 {
-	asked.done = done;
-	asked.arg = arg;
-	snprintf(asked.key, sizeof asked.key, "%s", key);
+	pending_remote.done = done;
+	pending_remote.arg = arg;
+	snprintf(pending_remote.key, sizeof pending_remote.key, "%s", key);
 }
 
 static int setup(void **state)
@@ -64,7 +64,7 @@ static int setup(void **state)
 
 	table = rendezvous_table_new(SELF, &remote);
 	r = rendezvous_table_get(table, 7);
-	memset(&asked, 0, sizeof asked);
+	memset(&pending_remote, 0, sizeof pending_remote);
 	return 0;
 }
 
@@ -100,14 +100,14 @@ static void dead_tensor__arrives_dead(void **state)
 	assert_true(a.calls == 1 && a.dead && a.code == 0);
 }
 
-static void abort__answers_who_waits_and_who_comes_later(void **state)
+static void abort__fails_pending_and_later_receives(void **state)
 {
 	struct got a = {0}, b = {0};
 	struct mu_err why = {MU_UNAVAILABLE, "peer gone"}, later = {MU_CANCELLED, "no"};
 
 	rendezvous_recv(r, MINE, on_tensor, &a);
 	rendezvous_abort(r, &why);
-	rendezvous_abort(r, &later); /* the first reason stays */
+	rendezvous_abort(r, &later); /* the first error is kept */
 	assert_true(a.calls == 1 && a.code == MU_UNAVAILABLE);
 	rendezvous_recv(r, MINE, on_tensor, &b);
 	assert_true(b.calls == 1 && b.code == MU_UNAVAILABLE);
@@ -115,18 +115,18 @@ static void abort__answers_who_waits_and_who_comes_later(void **state)
 		     "peer gone");
 }
 
-static void recv_from_another_task__asks_it(void **state)
+static void recv__from_another_task__is_a_remote_receive(void **state)
 {
 	struct got a = {0};
 	struct mu_tensor t = number(9);
 
 	rendezvous_recv(r, OTHER, on_tensor, &a);
-	assert_string_equal(asked.key, OTHER);
-	asked.done(asked.arg, NULL, &t, false);
+	assert_string_equal(pending_remote.key, OTHER);
+	pending_remote.done(pending_remote.arg, NULL, &t, false);
 	assert_true(a.calls == 1 && a.value == 9);
 }
 
-static void abort_during_a_remote_recv__answers_once_and_drops_what_comes_late(void **state)
+static void abort__during_a_remote_receive__ends_it_once_and_drops_the_late_tensor(void **state)
 {
 	struct got a = {0};
 	struct mu_tensor t = number(9);
@@ -135,11 +135,11 @@ static void abort_during_a_remote_recv__answers_once_and_drops_what_comes_late(v
 	rendezvous_recv(r, OTHER, on_tensor, &a);
 	rendezvous_abort(r, &why);
 	assert_true(a.calls == 1 && a.code == MU_CANCELLED);
-	asked.done(asked.arg, NULL, &t, false);
+	pending_remote.done(pending_remote.arg, NULL, &t, false);
 	assert_int_equal(a.calls, 1);
 }
 
-static void step_dropped__does_not_come_back(void **state)
+static void step__after_its_drop__is_not_created_again(void **state)
 {
 	struct got a = {0}, b = {0};
 
@@ -153,7 +153,7 @@ static void step_dropped__does_not_come_back(void **state)
 	rendezvous_unref(late);
 }
 
-static void key__is_taken_apart(void **state)
+static void key__parsed__has_its_parts(void **state)
 {
 	struct rendezvous_key k;
 
@@ -168,14 +168,14 @@ static void key__is_taken_apart(void **state)
 			     "Invalid rendezvous key");
 }
 
-/* Senders, receivers and one abort at once: every receive is answered exactly once. */
-static _Atomic int answered;
+/* Senders, receivers and an abort run concurrently: each receive ends exactly once. */
+static _Atomic int n_ended;
 
 static void count(void *arg, const struct mu_err *e, struct mu_tensor *t, bool dead)
 {
 	if (!e)
 		mu_tensor_unref(t);
-	atomic_fetch_add(&answered, 1);
+	atomic_fetch_add(&n_ended, 1);
 }
 
 enum { PER_THREAD = 2000 };
@@ -204,16 +204,16 @@ static void *sender(void *arg)
 	return NULL;
 }
 
-static void threads__are_each_answered_once(void **state)
+static void receives__of_concurrent_threads__end_once(void **state)
 {
 	pthread_t t[4];
 
-	answered = 0;
+	n_ended = 0;
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, i % 2 ? sender : receiver, NULL), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
-	assert_int_equal(answered, 2 * PER_THREAD);
+	assert_int_equal(n_ended, 2 * PER_THREAD);
 }
 
 int main(void)
@@ -222,12 +222,12 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	    T(send_and_recv__meet_in_either_order),
 	    T(dead_tensor__arrives_dead),
-	    T(abort__answers_who_waits_and_who_comes_later),
-	    T(recv_from_another_task__asks_it),
-	    T(abort_during_a_remote_recv__answers_once_and_drops_what_comes_late),
-	    T(step_dropped__does_not_come_back),
-	    T(key__is_taken_apart),
-	    T(threads__are_each_answered_once),
+	    T(abort__fails_pending_and_later_receives),
+	    T(recv__from_another_task__is_a_remote_receive),
+	    T(abort__during_a_remote_receive__ends_it_once_and_drops_the_late_tensor),
+	    T(step__after_its_drop__is_not_created_again),
+	    T(key__parsed__has_its_parts),
+	    T(receives__of_concurrent_threads__end_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

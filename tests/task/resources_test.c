@@ -26,7 +26,7 @@ static struct mu_tensor number(float v)
 	return t;
 }
 
-static void resource__is_made_once_and_shared_by_name(void **state)
+static void resource__looked_up_by_name__is_created_once_and_shared(void **state)
 {
 	struct resources *rs = resources_new("ps");
 	struct resource *a, *b, *c;
@@ -51,13 +51,13 @@ static void resource__is_made_once_and_shared_by_name(void **state)
 	assert_fails(resources_find(rs, "", "v", &variable_type, &x, &err), &err, MU_NOT_FOUND,
 		     "does not exist");
 	assert_ok(resources_remove(rs, "other", "v", "variable", &err), &err);
-	resource_unref(a); /* what is held outlives its place in the table */
+	resource_unref(a); /* a reference outlives the entry in the table */
 	resource_unref(b);
 	resource_unref(c);
 	resources_free(rs);
 }
 
-static void reader_of_a_variable__never_sees_half_an_update(void **state)
+static void reader__of_a_variable__never_sees_a_partial_update(void **state)
 {
 	struct variable *v = variable_new(MU_FLOAT, &scalar);
 	MU_AUTO_TENSOR before = {0};
@@ -101,7 +101,7 @@ static void nest(struct pool_job *job)
 	n->done = true;
 }
 
-static void parallel_loops__inside_busy_threads__still_end(void **state)
+static void parallel_loops__nested_in_busy_threads__still_end(void **state)
 {
 	struct thread_pool *p;
 	struct nested jobs[16] = {0};
@@ -143,9 +143,9 @@ static void device__that_the_machine_lacks__fails_to_open(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(resource__is_made_once_and_shared_by_name),
-	    cmocka_unit_test(reader_of_a_variable__never_sees_half_an_update),
-	    cmocka_unit_test(parallel_loops__inside_busy_threads__still_end),
+	    cmocka_unit_test(resource__looked_up_by_name__is_created_once_and_shared),
+	    cmocka_unit_test(reader__of_a_variable__never_sees_a_partial_update),
+	    cmocka_unit_test(parallel_loops__nested_in_busy_threads__still_end),
 	    cmocka_unit_test(device__that_the_machine_lacks__fails_to_open),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

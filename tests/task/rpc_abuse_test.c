@@ -60,8 +60,8 @@ static void hold_call(struct rpc_call *call, void *ctx)
 	rpc_on_cancel(call, end_held_call, call);
 }
 
-/* A MiB, which a client with a closed window does not read. */
-static void big(struct rpc_call *call, void *ctx)
+/* Replies 1 MiB, which a client with a closed window does not receive. */
+static void reply_1_mib(struct rpc_call *call, void *ctx)
 {
 	MU_AUTO_FREE char *bytes = mu_xcalloc(1, 1 << 20);
 	struct rpc_message m = {.head = {bytes, 1 << 20}};
@@ -69,14 +69,15 @@ static void big(struct rpc_call *call, void *ctx)
 	rpc_reply(call, &m);
 }
 
-static const struct rpc_method methods[] = {
-    {"/t/Echo", .handle = echo}, {"/t/Hold", .handle = hold_call}, {"/t/Big", .handle = big}};
+static const struct rpc_method methods[] = {{"/t/Echo", .handle = echo},
+					    {"/t/Hold", .handle = hold_call},
+					    {"/t/Big", .handle = reply_1_mib}};
 
 struct fixture {
 	struct rpc_server *server;
-	struct rpc_channel *ch; /* of the other client */
+	struct rpc_channel *other_client;
 	int port, fd;
-	struct mu_buf out; /* what is to be sent */
+	struct mu_buf out; /* frames to send */
 	long before_mib, peak_mib, limit_mib;
 };
 
@@ -137,8 +138,9 @@ static void send_call(struct fixture *f, uint32_t stream, const char *path)
 	frame(f, DATA, END_STREAM, stream, "\0\0\0\0", 5);
 }
 
-/* Sends until the server closes the connection or takes nothing for a while; reads nothing. */
-static bool pour(struct fixture *f)
+/* Sends the frames until the server closes the connection or stops reading; reads nothing. Returns
+ * false in either case. */
+static bool send_unread(struct fixture *f)
 {
 	struct pollfd w = {.fd = f->fd, .events = POLLOUT};
 	bool open = true;
@@ -156,8 +158,8 @@ static bool pour(struct fixture *f)
 	return open;
 }
 
-/* The same, but what the server says is read and thrown away. */
-static bool pour_and_read(struct fixture *f)
+/* Like send_unread(), but reads and discards the bytes of the server. */
+static bool send_and_discard(struct fixture *f)
 {
 	static char junk[1 << 16];
 	bool open = true;
@@ -178,13 +180,13 @@ static bool pour_and_read(struct fixture *f)
 	return open;
 }
 
-static void another_client_is_served(struct fixture *f)
+static void assert_other_client_served(struct fixture *f)
 {
 	struct rpc_message m = {.head = MU_SPAN("and me?")};
 	MU_AUTO_BUF reply = {0};
 	struct mu_err err;
 
-	assert_ok(rpc_call(f->ch, "/t/Echo", &m, CALL_MS, 0, &reply, &err), &err);
+	assert_ok(rpc_call(f->other_client, "/t/Echo", &m, CALL_MS, 0, &reply, &err), &err);
 	assert_true(mu_span_is(mu_buf_span(&reply), "and me?"));
 }
 
@@ -203,8 +205,8 @@ static int start(void **state)
 
 	assert_ok(rpc_server_start(&o, &f->server, &f->port, &err), &err);
 	snprintf(target, sizeof(target), "127.0.0.1:%d", f->port);
-	assert_ok(rpc_channel_open(target, &f->ch, &err), &err);
-	another_client_is_served(f);
+	assert_ok(rpc_channel_open(target, &f->other_client, &err), &err);
+	assert_other_client_served(f);
 	a.sin_port = htons((uint16_t)f->port);
 	f->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(f->fd, (struct sockaddr *)&a, sizeof(a)), 0);
@@ -221,7 +223,7 @@ static int stop(void **state)
 	struct fixture *f = *state;
 
 	close(f->fd);
-	rpc_channel_close(f->ch);
+	rpc_channel_close(f->other_client);
 	rpc_server_stop(f->server, 100);
 	mu_buf_fini(&f->out);
 	free(f);
@@ -239,7 +241,7 @@ static long growth_mib(struct fixture *f)
 
 static void assert_unharmed(struct fixture *f)
 {
-	another_client_is_served(f);
+	assert_other_client_served(f);
 	if (SANITIZED)
 		return;
 	growth_mib(f);
@@ -251,12 +253,12 @@ static void acknowledge(struct fixture *f)
 {
 	char settings[512];
 
-	pour(f);
+	send_unread(f);
 	assert_true(recv(f->fd, settings, sizeof(settings), 0) > 0);
 	frame(f, SETTINGS, ACK, 0, NULL, 0);
 }
 
-static void calls_reset_at_once__leave_the_server_unharmed(void **state)
+static void calls__reset_immediately__do_no_harm(void **state)
 {
 	struct fixture *f = *state;
 
@@ -264,7 +266,7 @@ static void calls_reset_at_once__leave_the_server_unharmed(void **state)
 	for (uint32_t i = 0, stream = 1; i < 20000 / SCALE; i++, stream += 2) {
 		send_call(f, stream, "/t/Hold");
 		frame(f, RST_STREAM, 0, stream, "\0\0\0\x08", 4);
-		if (i % 500 == 499 && !pour_and_read(f))
+		if (i % 500 == 499 && !send_and_discard(f))
 			break;
 	}
 	assert_unharmed(f);
@@ -276,26 +278,26 @@ static void flood(struct fixture *f, uint8_t type, uint8_t flags, uint32_t strea
 	for (int i = 0; i < 200 / SCALE; i++) {
 		for (int k = 0; k < 1000; k++)
 			frame(f, type, flags, stream, p, n);
-		if (!(read ? pour_and_read(f) : pour(f)))
+		if (!(read ? send_and_discard(f) : send_unread(f)))
 			break;
 		growth_mib(f);
 	}
 	assert_unharmed(f);
 }
 
-static void pings_of_a_client_that_never_reads(void **state)
+static void pings__of_a_client_that_never_reads__do_no_harm(void **state)
 {
 	acknowledge(*state);
 	flood(*state, PING, 0, 0, "12345678", 8, false);
 }
 
-static void settings_of_a_client_that_never_reads(void **state)
+static void settings__of_a_client_that_never_reads__do_no_harm(void **state)
 {
 	acknowledge(*state);
 	flood(*state, SETTINGS, 0, 0, "\0\4\0\1\0\0", 6, false);
 }
 
-static void empty_data_without_end(void **state)
+static void data_frames__empty_and_without_end__do_no_harm(void **state)
 {
 	struct fixture *f = *state;
 
@@ -304,7 +306,7 @@ static void empty_data_without_end(void **state)
 	flood(f, DATA, 0, 1, NULL, 0, true);
 }
 
-static void continuation_without_end(void **state)
+static void continuation_frames__without_end__do_no_harm(void **state)
 {
 	static char block[1024]; /* NULs: literals with empty names */
 	struct fixture *f = *state;
@@ -313,7 +315,7 @@ static void continuation_without_end(void **state)
 	flood(f, CONTINUATION, 0, 1, block, sizeof(block), true);
 }
 
-static void headers_of_megabytes(void **state)
+static void headers__of_megabytes__do_no_harm(void **state)
 {
 	char value[127];
 	struct fixture *f = *state;
@@ -328,13 +330,13 @@ static void headers_of_megabytes(void **state)
 }
 
 /* gRPC limits the streams of a client only after it acknowledged the server's settings. */
-static void streams_of_a_client_that_acknowledges_nothing(void **state)
+static void streams__without_acknowledged_settings__do_no_harm(void **state)
 {
 	struct fixture *f = *state;
 
 	for (uint32_t i = 0, stream = 1; i < 100000 / SCALE; i++, stream += 2) {
 		open_stream(f, stream, "/t/Hold", END_HEADERS);
-		if (i % 500 == 499 && !pour_and_read(f))
+		if (i % 500 == 499 && !send_and_discard(f))
 			break;
 		if (i % 5000 == 4999)
 			growth_mib(f);
@@ -342,13 +344,13 @@ static void streams_of_a_client_that_acknowledges_nothing(void **state)
 	assert_unharmed(f);
 }
 
-static void streams_of_a_client_that_acknowledges(void **state)
+static void streams__with_acknowledged_settings__do_no_harm(void **state)
 {
 	struct fixture *f = *state;
 
 	acknowledge(f);
 	f->limit_mib = STREAMS_MIB;
-	streams_of_a_client_that_acknowledges_nothing(state);
+	streams__without_acknowledged_settings__do_no_harm(state);
 }
 
 static long cpu_ms(void)
@@ -357,7 +359,7 @@ static long cpu_ms(void)
 }
 
 /* A value of 2 GiB in small pieces.  Each piece must not cost as much as all pieces before it. */
-static void string_without_end(void **state)
+static void header_string__without_end__does_no_harm(void **state)
 {
 	static char block[16000];
 	struct fixture *f = *state;
@@ -367,14 +369,14 @@ static void string_without_end(void **state)
 	frame(f, CONTINUATION, 0, 1, "\0\1a\x7f\xff\xff\xff\xff\7", 9);
 	for (int i = 0; i < 1000; i++)
 		frame(f, CONTINUATION, 0, 1, block, sizeof(block));
-	pour_and_read(f);
+	send_and_discard(f);
 	assert_unharmed(f);
 	if (!SANITIZED)
 		assert_in_range(cpu_ms() - before, 0, STRING_CPU_MS);
 }
 
 /* Header fields of 16 KiB, after the server's limit of 8 KiB is acknowledged. */
-static void headers_over_the_limit(void **state)
+static void headers__over_the_limit__do_no_harm(void **state)
 {
 	static char value[127];
 	struct fixture *f = *state;
@@ -382,36 +384,36 @@ static void headers_over_the_limit(void **state)
 
 	memset(value, 'x', sizeof(value) - 1);
 	mu_buf_put(&b, "\x83\x86", 2);
-	field(&b, "te", "x"); /* some releases abort here: CVE-2023-1428 */
+	field(&b, "te", "x"); /* some gRPC releases abort here: CVE-2023-1428 */
 	while (b.len < 16000)
 		field(&b, "a", value);
 	acknowledge(f);
 	frame(f, HEADERS, END_HEADERS, 1, b.data, b.len);
-	pour_and_read(f);
+	send_and_discard(f);
 	assert_unharmed(f);
 }
 
-static void windows_that_move_by_one(void **state)
+static void window_updates__of_one_byte__do_no_harm(void **state)
 {
 	acknowledge(*state);
 	flood(*state, WINDOW_UPDATE, 0, 0, "\0\0\0\1", 4, true);
 }
 
-/* Forty answers of a MiB each that have no window to go. */
-static void answers_that_are_never_read(void **state)
+/* Forty replies of 1 MiB each, blocked by the flow-control window. */
+static void replies__never_read__do_no_harm(void **state)
 {
 	struct fixture *f = *state;
 
 	for (uint32_t stream = 1; stream < 80; stream += 2)
 		send_call(f, stream, "/t/Big");
-	pour(f);
+	send_unread(f);
 	for (uint32_t stream = 1; stream < 80; stream += 2)
 		frame(f, RST_STREAM, 0, stream, "\0\0\0\x08", 4);
-	pour(f);
+	send_unread(f);
 	assert_unharmed(f);
 }
 
-static void frame_longer_than_allowed(void **state)
+static void frame__over_the_size_limit__does_no_harm(void **state)
 {
 	struct fixture *f = *state;
 
@@ -419,39 +421,44 @@ static void frame_longer_than_allowed(void **state)
 	mu_buf_put(&f->out, "\xff\xff\xff\0\0\0\0\0\1", 9);
 	for (int i = 0; i < 4000 / SCALE; i++)
 		mu_buf_put(&f->out, "0123456789abcdef", 16);
-	pour_and_read(f);
+	send_and_discard(f);
 	assert_unharmed(f);
 }
 
-static void another_protocol(void **state)
+static void connection__of_another_protocol__does_no_harm(void **state)
 {
 	struct fixture *f = *state;
 
 	mu_buf_clear(&f->out);
 	mu_buf_puts(&f->out, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-	pour_and_read(f);
+	send_and_discard(f);
 	assert_unharmed(f);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(calls_reset_at_once__leave_the_server_unharmed, start,
+	    cmocka_unit_test_setup_teardown(calls__reset_immediately__do_no_harm, start, stop),
+	    cmocka_unit_test_setup_teardown(pings__of_a_client_that_never_reads__do_no_harm, start,
 					    stop),
-	    cmocka_unit_test_setup_teardown(pings_of_a_client_that_never_reads, start, stop),
-	    cmocka_unit_test_setup_teardown(settings_of_a_client_that_never_reads, start, stop),
-	    cmocka_unit_test_setup_teardown(empty_data_without_end, start, stop),
-	    cmocka_unit_test_setup_teardown(continuation_without_end, start, stop),
-	    cmocka_unit_test_setup_teardown(headers_of_megabytes, start, stop),
-	    cmocka_unit_test_setup_teardown(streams_of_a_client_that_acknowledges_nothing, start,
+	    cmocka_unit_test_setup_teardown(settings__of_a_client_that_never_reads__do_no_harm,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(data_frames__empty_and_without_end__do_no_harm, start,
 					    stop),
-	    cmocka_unit_test_setup_teardown(streams_of_a_client_that_acknowledges, start, stop),
-	    cmocka_unit_test_setup_teardown(string_without_end, start, stop),
-	    cmocka_unit_test_setup_teardown(headers_over_the_limit, start, stop),
-	    cmocka_unit_test_setup_teardown(windows_that_move_by_one, start, stop),
-	    cmocka_unit_test_setup_teardown(answers_that_are_never_read, start, stop),
-	    cmocka_unit_test_setup_teardown(frame_longer_than_allowed, start, stop),
-	    cmocka_unit_test_setup_teardown(another_protocol, start, stop),
+	    cmocka_unit_test_setup_teardown(continuation_frames__without_end__do_no_harm, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(headers__of_megabytes__do_no_harm, start, stop),
+	    cmocka_unit_test_setup_teardown(streams__without_acknowledged_settings__do_no_harm,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(streams__with_acknowledged_settings__do_no_harm, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(header_string__without_end__does_no_harm, start, stop),
+	    cmocka_unit_test_setup_teardown(headers__over_the_limit__do_no_harm, start, stop),
+	    cmocka_unit_test_setup_teardown(window_updates__of_one_byte__do_no_harm, start, stop),
+	    cmocka_unit_test_setup_teardown(replies__never_read__do_no_harm, start, stop),
+	    cmocka_unit_test_setup_teardown(frame__over_the_size_limit__does_no_harm, start, stop),
+	    cmocka_unit_test_setup_teardown(connection__of_another_protocol__does_no_harm, start,
+					    stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static void echo(struct rpc_call *call, void *ctx)
 	rpc_reply(call, &m);
 }
 
-/* The echo of LENGTH equal bytes, by a channel that compresses what it sends. */
+/* Sends LENGTH equal bytes to Echo over a channel that compresses requests; returns the reply. */
 static grpc_byte_buffer *call_compressed(const char *target, grpc_compression_algorithm algorithm)
 {
 	grpc_completion_queue *queue = grpc_completion_queue_create_for_pluck(NULL);

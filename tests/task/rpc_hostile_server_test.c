@@ -63,7 +63,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static void call__of_a_server_that_answers_wrongly__fails_in_time(void **state)
+static void call__to_a_server_with_invalid_replies__fails_in_time(void **state)
 {
 	for (unsigned i = 0; i < MU_COUNT(answers); i++) {
 		struct sockaddr_in a = {.sin_family = AF_INET,
@@ -99,7 +99,7 @@ static void call__of_a_server_that_answers_wrongly__fails_in_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(call__of_a_server_that_answers_wrongly__fails_in_time),
+	    cmocka_unit_test(call__to_a_server_with_invalid_replies__fails_in_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

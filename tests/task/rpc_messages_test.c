@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages by hand against the generated ones, and messages that are truncated. */
+/* Hand-written encodings compared with generated ones, and truncated or corrupted messages. */
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
 #include "proto/worker.pb-c.h"
@@ -20,7 +20,7 @@ static struct mu_tensor floats(int64_t n)
 	return t;
 }
 
-static void control_messages_survive_a_round_trip(void **state)
+static void control_message__packed_and_unpacked__is_equal(void **state)
 {
 	Muster__CleanupAllRequest m = MUSTER__CLEANUP_ALL_REQUEST__INIT, *got;
 	char *names[] = {"a", "", "c"};
@@ -39,7 +39,7 @@ static void control_messages_survive_a_round_trip(void **state)
 	mu_arena_fini(&a);
 }
 
-static void hand_and_generated_encodings_agree(void **state)
+static void hand_written_encoding__equals_the_generated_one(void **state)
 {
 	struct mu_arena a;
 	MU_AUTO_BUF hand = {0};
@@ -53,7 +53,7 @@ static void hand_and_generated_encodings_agree(void **state)
 	control_pack(&generated, &m);
 	mu_pb_put_int(&hand, 1, m.step_id);
 	assert_true(mu_span_eq(mu_buf_span(&hand), mu_buf_span(&generated)));
-	/* fields 1 of both are the graph's handle */
+	/* field 1 of both messages is the graph handle */
 	mu_arena_init(&a);
 	d.graph_handle = "0001";
 	mu_buf_clear(&generated);
@@ -63,7 +63,7 @@ static void hand_and_generated_encodings_agree(void **state)
 	mu_arena_fini(&a);
 }
 
-static void a_small_message_cannot_grow_without_bound(void **state)
+static void control_message__of_too_many_elements__is_invalid(void **state)
 {
 	/* 60 MB of empty strings: two bytes each on the wire, many in memory */
 	size_t n = 60u << 20;
@@ -83,7 +83,7 @@ static void a_small_message_cannot_grow_without_bound(void **state)
 	mu_arena_fini(&a);
 }
 
-static void run_graph_survives_a_round_trip(void **state)
+static void run_graph_request__written_and_parsed__is_equal(void **state)
 {
 	struct run_graph_request m = {.graph = "g1",
 				      .session = "s1",
@@ -123,7 +123,7 @@ static void truncated_request__is_invalid_or_has_fewer_fields(void **state)
 	mu_pb_put_str(&b, 4, "train");
 	mu_pb_put_int(&b, 8, 1234567);
 	for (size_t n = 0; n <= b.len; n++) {
-		/* a copy of its own size, so that a sanitizer sees a read past its end */
+		/* a copy of exact size, so that a sanitizer detects a read past the end */
 		MU_AUTO_FREE char *copy = malloc(n ? n : 1);
 		struct mu_span cut = {copy, n};
 		struct mu_arena a;
@@ -147,7 +147,7 @@ static void truncated_request__is_invalid_or_has_fewer_fields(void **state)
 	mu_tensor_unref(&t);
 }
 
-static void a_received_tensor_is_the_sent_one(void **state)
+static void tensor__written_and_parsed__is_equal(void **state)
 {
 	static const int64_t sizes[] = {0, 1, 200, 300, 1100, 5000, 100000};
 
@@ -172,8 +172,8 @@ static void a_received_tensor_is_the_sent_one(void **state)
 	}
 }
 
-/* A length that the message does not have, at each byte of the head. */
-static void a_lying_reply_is_an_error(void **state)
+/* Flips each bit of the first 20 bytes of a reply, which hold lengths. */
+static void reply__with_a_flipped_bit__never_crashes_the_parser(void **state)
 {
 	struct tensor_writer w = {0};
 	struct mu_tensor t = floats(2000), got;
@@ -197,8 +197,8 @@ static void a_lying_reply_is_an_error(void **state)
 	mu_tensor_unref(&t);
 }
 
-/* A message is one piece again, however many slices it came in. */
-static void slices_are_joined(void **state)
+/* The parsers need one contiguous message; gRPC delivers slices. */
+static void message__in_slices__is_joined(void **state)
 {
 	struct rpc_message parts[3] = {{.head = MU_SPAN("one "), .next = &parts[1]},
 				       {.head = MU_SPAN("two "), .next = &parts[2]},
@@ -217,7 +217,7 @@ static void slices_are_joined(void **state)
 	bytes_fini(&bytes);
 }
 
-static void a_dead_tensor_arrives_dead(void **state)
+static void dead_tensor__written_and_parsed__is_dead(void **state)
 {
 	struct mu_tensor got;
 	struct mu_err err;
@@ -232,15 +232,15 @@ static void a_dead_tensor_arrives_dead(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(control_messages_survive_a_round_trip),
-	    cmocka_unit_test(hand_and_generated_encodings_agree),
-	    cmocka_unit_test(a_small_message_cannot_grow_without_bound),
-	    cmocka_unit_test(run_graph_survives_a_round_trip),
+	    cmocka_unit_test(control_message__packed_and_unpacked__is_equal),
+	    cmocka_unit_test(hand_written_encoding__equals_the_generated_one),
+	    cmocka_unit_test(control_message__of_too_many_elements__is_invalid),
+	    cmocka_unit_test(run_graph_request__written_and_parsed__is_equal),
 	    cmocka_unit_test(truncated_request__is_invalid_or_has_fewer_fields),
-	    cmocka_unit_test(a_received_tensor_is_the_sent_one),
-	    cmocka_unit_test(a_lying_reply_is_an_error),
-	    cmocka_unit_test(slices_are_joined),
-	    cmocka_unit_test(a_dead_tensor_arrives_dead),
+	    cmocka_unit_test(tensor__written_and_parsed__is_equal),
+	    cmocka_unit_test(reply__with_a_flipped_bit__never_crashes_the_parser),
+	    cmocka_unit_test(message__in_slices__is_joined),
+	    cmocka_unit_test(dead_tensor__written_and_parsed__is_dead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

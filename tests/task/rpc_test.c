@@ -48,8 +48,8 @@ static void hold_call(struct rpc_call *call, void *ctx)
 	atomic_fetch_add(&arrived, 1);
 }
 
-/* Eight MiB from a tensor, framed. */
-static void big(struct rpc_call *call, void *ctx)
+/* Replies 8 MiB of a tensor between "<" and ">!". */
+static void reply_8_mib(struct rpc_call *call, void *ctx)
 {
 	struct mu_shape shape = mu_shape_vec(2 << 20);
 	struct mu_tensor t;
@@ -68,7 +68,7 @@ static void big(struct rpc_call *call, void *ctx)
 static const struct rpc_method methods[] = {{"/t.T/Echo", .handle = echo},
 					    {"/t.T/Abort", .handle = reply_aborted},
 					    {"/t.T/Hold", .handle = hold_call},
-					    {"/t.T/Big", .handle = big}};
+					    {"/t.T/Big", .handle = reply_8_mib}};
 
 struct fixture {
 	struct rpc_server *server;
@@ -76,7 +76,7 @@ struct fixture {
 	int port;
 };
 
-static const char *late_address; /* NULL: a port of 127.0.0.1 */
+static const char *late_address; /* of a server without a channel; NULL: any port of 127.0.0.1 */
 
 static int start(void **state)
 {
@@ -109,7 +109,7 @@ static int stop(void **state)
 	return 0;
 }
 
-static void a_call_brings_the_answer(void **state)
+static void call__to_a_method__returns_its_reply(void **state)
 {
 	struct fixture *f = *state;
 	struct rpc_message m = {.head = MU_SPAN("hello")};
@@ -123,7 +123,7 @@ static void a_call_brings_the_answer(void **state)
 	}
 }
 
-static void an_empty_message_is_a_message(void **state)
+static void call__with_an_empty_message__has_an_empty_reply(void **state)
 {
 	struct fixture *f = *state;
 	struct rpc_message m = {0};
@@ -134,7 +134,7 @@ static void an_empty_message_is_a_message(void **state)
 	assert_int_equal(reply.len, 0);
 }
 
-static void an_error_keeps_code_and_text(void **state)
+static void call__that_fails__has_the_code_and_text_of_the_error(void **state)
 {
 	struct fixture *f = *state;
 	struct rpc_message m = {0};
@@ -144,7 +144,7 @@ static void an_error_keeps_code_and_text(void **state)
 		     "no such thing");
 }
 
-static void an_unknown_method_is_unimplemented(void **state)
+static void call__of_an_unknown_method__is_unimplemented(void **state)
 {
 	struct fixture *f = *state;
 	struct rpc_message m = {0};
@@ -154,7 +154,7 @@ static void an_unknown_method_is_unimplemented(void **state)
 		     MU_UNIMPLEMENTED, "/t.T/Nope");
 }
 
-static void a_tensor_travels_whole(void **state)
+static void reply__with_a_large_tensor__is_complete(void **state)
 {
 	struct fixture *f = *state;
 	struct rpc_message m = {0};
@@ -170,15 +170,15 @@ static void a_tensor_travels_whole(void **state)
 	assert_string_equal(reply.data + reply.len - 2, ">!");
 }
 
-static void a_deadline_ends_a_pending_call_on_both_sides(void **state)
+static void deadline__of_a_pending_call__ends_it_on_both_sides(void **state)
 {
 	struct fixture *f = *state;
 	struct rpc_message m = {0};
 	struct mu_err err;
 
 	cancelled = arrived = 0;
-	for (long ms = 50; !atomic_load(&arrived);
-	     ms *= 2) /* a deadline may pass on the way there */
+	/* a deadline can pass before the call arrives */
+	for (long ms = 50; !atomic_load(&arrived); ms *= 2)
 		assert_fails(rpc_call(f->ch, "/t.T/Hold", &m, ms, 0, NULL, &err), &err,
 			     MU_DEADLINE_EXCEEDED, "");
 	WAIT_UNTIL(atomic_load(&cancelled) == atomic_load(&arrived));
@@ -191,7 +191,7 @@ static void note(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 	atomic_fetch_add(&finished, 1);
 }
 
-static void cancelling_ends_a_call_once(void **state)
+static void call__cancelled__ends_once(void **state)
 {
 	struct fixture *f = *state;
 	struct rpc_message m = {0};
@@ -206,10 +206,10 @@ static void cancelling_ends_a_call_once(void **state)
 	WAIT_UNTIL(atomic_load(&finished));
 	assert_int_equal(atomic_load(&finished), 1);
 	assert_int_equal(code, MU_CANCELLED);
-	rpc_out_cancel(f->ch, id); /* nothing to do any more */
+	rpc_out_cancel(f->ch, id); /* no effect */
 }
 
-static void closing_the_channel_ends_its_calls(void **state)
+static void channel__when_closed__cancels_its_calls(void **state)
 {
 	struct fixture *f = *state;
 	struct rpc_channel *ch;
@@ -227,7 +227,7 @@ static void closing_the_channel_ends_its_calls(void **state)
 	assert_int_equal(code, MU_CANCELLED);
 }
 
-static void stopping_the_server_ends_pending_calls(void **state)
+static void server__when_stopped__ends_pending_calls(void **state)
 {
 	struct fixture *f = *state;
 	struct rpc_message m = {0};
@@ -259,8 +259,8 @@ static void call__to_a_closed_port__is_unavailable(void **state)
 	rpc_channel_close(ch);
 }
 
-/* A listener on `port` that answers no SYN any more: its backlog of one is full. */
-static int listen_mute(int *port, int fill[8])
+/* Returns a listener on `port` that does not answer SYNs, because its backlog of one is full. */
+static int listen_without_accepting(int *port, int fill[8])
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t len = sizeof(a);
@@ -278,12 +278,12 @@ static int listen_mute(int *port, int fill[8])
 	return fd;
 }
 
-/* So is a pod's address once the pod is gone: what is sent there is lost. */
-static void peer__that_answers_no_syn__is_unavailable_within_seconds(void **state)
+/* The address of a deleted pod behaves like this: packets to it are lost. */
+static void peer__that_does_not_answer_syns__is_unavailable_within_seconds(void **state)
 {
 	struct rpc_message m = {0};
 	struct rpc_channel *ch;
-	int port, fill[8], fd = listen_mute(&port, fill);
+	int port, fill[8], fd = listen_without_accepting(&port, fill);
 	int64_t began = mu_clock_ms();
 	struct mu_err err;
 	char target[64];
@@ -316,7 +316,7 @@ static void *start_late(void *arg)
 	return start(arg) ? NULL : arg;
 }
 
-static void a_peer_that_is_on_its_way_gets_the_call(void **state)
+static void short_wait__for_a_starting_peer__succeeds(void **state)
 {
 	struct fixture *f = *state, *late = NULL;
 	struct rpc_message m = {.head = MU_SPAN("x")};
@@ -326,7 +326,7 @@ static void a_peer_that_is_on_its_way_gets_the_call(void **state)
 	MU_AUTO_BUF reply = {0};
 	struct mu_err err;
 
-	/* a path that does not exist yet */
+	/* the server creates the socket later */
 	snprintf(address, sizeof address, "unix:/tmp/muster-late-%d-%d", (int)getpid(), f->port);
 	late_address = address;
 	assert_ok(rpc_channel_open(address, &ch, &err), &err);
@@ -339,7 +339,7 @@ static void a_peer_that_is_on_its_way_gets_the_call(void **state)
 	stop((void **)&late);
 }
 
-static void a_taken_port_is_named(void **state)
+static void server__with_a_port_in_use__names_the_port(void **state)
 {
 	struct fixture *f = *state;
 	char address[64], text[64];
@@ -373,7 +373,7 @@ static void invalid_address__fails_to_open(void **state)
 		     "not an address");
 }
 
-static void a_unix_socket_serves_too(void **state)
+static void server__on_a_unix_socket__replies(void **state)
 {
 	char address[96];
 	const char *list = address;
@@ -399,23 +399,27 @@ static void a_unix_socket_serves_too(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(a_call_brings_the_answer, start, stop),
-	    cmocka_unit_test_setup_teardown(an_empty_message_is_a_message, start, stop),
-	    cmocka_unit_test_setup_teardown(an_error_keeps_code_and_text, start, stop),
-	    cmocka_unit_test_setup_teardown(an_unknown_method_is_unimplemented, start, stop),
-	    cmocka_unit_test_setup_teardown(a_tensor_travels_whole, start, stop),
-	    cmocka_unit_test_setup_teardown(a_deadline_ends_a_pending_call_on_both_sides, start,
+	    cmocka_unit_test_setup_teardown(call__to_a_method__returns_its_reply, start, stop),
+	    cmocka_unit_test_setup_teardown(call__with_an_empty_message__has_an_empty_reply, start,
 					    stop),
-	    cmocka_unit_test_setup_teardown(cancelling_ends_a_call_once, start, stop),
-	    cmocka_unit_test_setup_teardown(closing_the_channel_ends_its_calls, start, stop),
-	    cmocka_unit_test_setup_teardown(stopping_the_server_ends_pending_calls, start, stop),
-	    cmocka_unit_test_setup_teardown(a_peer_that_is_on_its_way_gets_the_call, start, stop),
+	    cmocka_unit_test_setup_teardown(call__that_fails__has_the_code_and_text_of_the_error,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(call__of_an_unknown_method__is_unimplemented, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(reply__with_a_large_tensor__is_complete, start, stop),
+	    cmocka_unit_test_setup_teardown(deadline__of_a_pending_call__ends_it_on_both_sides,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(call__cancelled__ends_once, start, stop),
+	    cmocka_unit_test_setup_teardown(channel__when_closed__cancels_its_calls, start, stop),
+	    cmocka_unit_test_setup_teardown(server__when_stopped__ends_pending_calls, start, stop),
+	    cmocka_unit_test_setup_teardown(short_wait__for_a_starting_peer__succeeds, start, stop),
 	    cmocka_unit_test(short_wait__for_an_absent_peer__is_unavailable),
 	    cmocka_unit_test(call__to_a_closed_port__is_unavailable),
-	    cmocka_unit_test(peer__that_answers_no_syn__is_unavailable_within_seconds),
-	    cmocka_unit_test_setup_teardown(a_taken_port_is_named, start, stop),
+	    cmocka_unit_test(peer__that_does_not_answer_syns__is_unavailable_within_seconds),
+	    cmocka_unit_test_setup_teardown(server__with_a_port_in_use__names_the_port, start,
+					    stop),
 	    cmocka_unit_test(invalid_address__fails_to_open),
-	    cmocka_unit_test(a_unix_socket_serves_too),
+	    cmocka_unit_test(server__on_a_unix_socket__replies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

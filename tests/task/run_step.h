@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of graphs that a test built, on the runtime of its group (one_runtime.h): to their ends at
- * once, or begun, looked at, and ended. */
+/* Steps of test graphs on the runtime of the test group (one_runtime.h): run() waits for the end of
+ * a step; open_step(), start_step() and close_step() let the test act in between. */
 #ifndef MU_TESTS_TASK_RUN_STEP_H
 #define MU_TESTS_TASK_RUN_STEP_H
 
@@ -74,7 +74,7 @@ static inline void on_tensor(void *arg, const struct mu_err *err, struct mu_tens
 	g->dead = dead;
 }
 
-/* Takes g. */
+/* Consumes g. */
 static inline struct executor *compile(struct mu_graph *g)
 {
 	struct mu_err err = {0};
@@ -84,7 +84,7 @@ static inline struct executor *compile(struct mu_graph *g)
 	return e;
 }
 
-/* A step of its own executor. */
+/* A step and its executor. */
 struct one_step {
 	struct executor *executor;
 	struct rendezvous *rendezvous;
@@ -92,7 +92,7 @@ struct one_step {
 	struct wait wait;
 };
 
-/* Takes g; tensors may come and go already. */
+/* Consumes g. From here on the rendezvous of the step accepts sends and receives. */
 static inline struct one_step open_step(struct mu_graph *g)
 {
 	struct executor *e = compile(g);
@@ -113,7 +113,7 @@ static inline void close_step(struct one_step *s)
 	executor_unref(s->executor);
 }
 
-/* Runs a step to its end; what was sent under edge "out" is in got. */
+/* Runs a step to its end; got gets the tensor that is sent on edge "out". */
 static inline void run(struct executor *e, struct wait *w, struct got *got)
 {
 	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
@@ -127,7 +127,7 @@ static inline void run(struct executor *e, struct wait *w, struct got *got)
 	rendezvous_table_drop(rt->steps, next_step++, NULL);
 }
 
-/* The same of a step that ends well and sends a living tensor. */
+/* Runs a step that must succeed; returns the live tensor that is sent on edge "out". */
 static inline struct mu_tensor run_tensor(struct executor *e)
 {
 	struct wait w = WAIT;

@@ -5,7 +5,7 @@
 
 static struct caller caller;
 
-static struct dataset_iterator *opened(const struct dataset *d)
+static struct dataset_iterator *open_iterator(const struct dataset *d)
 {
 	struct dataset_iterator *it;
 	struct mu_err err;
@@ -14,8 +14,8 @@ static struct dataset_iterator *opened(const struct dataset *d)
 	return it;
 }
 
-/* The next element's two numbers, in one; -1 at the end. */
-static int64_t drawn(struct dataset_iterator *it)
+/* Returns both numbers of the next element as one number, or -1 at the end. */
+static int64_t next_number(struct dataset_iterator *it)
 {
 	struct mu_tensor t[PIPELINE_COMPONENTS];
 	struct mu_err err;
@@ -29,77 +29,78 @@ static int64_t drawn(struct dataset_iterator *it)
 	return v;
 }
 
-static void saved_after(struct dataset_iterator *it, int n, struct mu_buf *b)
+static void save_after(struct dataset_iterator *it, int n, struct mu_buf *b)
 {
 	struct serializer ser = {.to = b};
 	struct mu_err err;
 
 	while (n--)
-		drawn(it);
+		next_number(it);
 	assert_ok(serialize_dataset_iterator(&ser, it, &err), &err);
 }
 
-static int restored(struct dataset_iterator *it, struct mu_span bytes, struct mu_err *err)
+static int restore(struct dataset_iterator *it, struct mu_span bytes, struct mu_err *err)
 {
 	struct serializer ser = {.from = mu_pb_of(bytes)};
 
 	return serialize_dataset_iterator(&ser, it, err);
 }
 
-static void a_restored_iterator__goes_on_where_the_saved_one_was(void **state)
+static void iterator__restored__continues_at_the_saved_position(void **state)
 {
 	for (int stop = 0; stop <= 31; stop++) {
 		struct mu_tensor p = pipeline_new(), q = pipeline_new();
-		struct dataset_iterator *it = opened(dataset_in(&p)), *again;
+		struct dataset_iterator *it = open_iterator(dataset_in(&p)), *copy;
 		MU_AUTO_BUF b = {0};
 		struct mu_err err;
 
-		saved_after(it, stop, &b);
-		dataset_iterator_close(opened(dataset_in(&q))); /* it has taken seeds */
-		again = opened(dataset_in(&q));
-		assert_ok(restored(again, mu_buf_span(&b), &err), &err);
+		save_after(it, stop, &b);
+		dataset_iterator_close(open_iterator(dataset_in(&q))); /* consumes seeds of q */
+		copy = open_iterator(dataset_in(&q));
+		assert_ok(restore(copy, mu_buf_span(&b), &err), &err);
 		for (int64_t v = 0; v != -1;) {
-			v = drawn(it);
-			assert_int_equal(drawn(again), v);
+			v = next_number(it);
+			assert_int_equal(next_number(copy), v);
 		}
 		dataset_iterator_close(it);
-		dataset_iterator_close(again);
+		dataset_iterator_close(copy);
 		mu_tensor_unref(&p);
 		mu_tensor_unref(&q);
 	}
 }
 
-static void truncated_state__is_invalid(void **state)
+static void saved_state__truncated__is_invalid(void **state)
 {
 	struct mu_tensor p = pipeline_new();
-	struct dataset_iterator *it = opened(dataset_in(&p));
+	struct dataset_iterator *it = open_iterator(dataset_in(&p));
 	MU_AUTO_BUF b = {0};
 
-	saved_after(it, 5, &b);
+	save_after(it, 5, &b);
 	assert_true(b.len > 100);
 	for (size_t n = 0; n < b.len; n++) {
-		MU_AUTO_FREE char *part = mu_xstrndup(b.data, n); /* so that a step beyond shows */
-		struct dataset_iterator *again = opened(dataset_in(&p));
+		MU_AUTO_FREE char *part = mu_xstrndup(b.data, n); /* exact size, for sanitizers */
+		struct dataset_iterator *copy = open_iterator(dataset_in(&p));
 		struct mu_err err;
-		assert_int_equal(restored(again, (struct mu_span){part, n}, &err),
+		assert_int_equal(restore(copy, (struct mu_span){part, n}, &err),
 				 -MU_INVALID_ARGUMENT);
-		dataset_iterator_close(again);
+		dataset_iterator_close(copy);
 	}
 	dataset_iterator_close(it);
 	mu_tensor_unref(&p);
 }
 
-static void state_of_another_pipeline__is_invalid_and_names_both_datasets(void **state)
+static void saved_state__of_another_pipeline__is_invalid_and_names_both_datasets(void **state)
 {
 	struct mu_tensor p = pipeline_new();
 	struct mu_tensor q = PIPELINE_NODE("RangeDataset", 1, pipeline_number(0),
 					   pipeline_number(9), pipeline_number(1));
-	struct dataset_iterator *it = opened(dataset_in(&p)), *other = opened(dataset_in(&q));
+	struct dataset_iterator *it = open_iterator(dataset_in(&p)),
+				*other = open_iterator(dataset_in(&q));
 	MU_AUTO_BUF b = {0};
 	struct mu_err err;
 
-	saved_after(it, 1, &b);
-	assert_int_equal(restored(other, mu_buf_span(&b), &err), -MU_INVALID_ARGUMENT);
+	save_after(it, 1, &b);
+	assert_int_equal(restore(other, mu_buf_span(&b), &err), -MU_INVALID_ARGUMENT);
 	assert_string_equal(err.msg, "the iterator's saved state is of a TakeDataset where this "
 				     "pipeline has a RangeDataset");
 	dataset_iterator_close(it);
@@ -108,21 +109,21 @@ static void state_of_another_pipeline__is_invalid_and_names_both_datasets(void *
 	mu_tensor_unref(&q);
 }
 
-static void state_without_the_input_iterator__is_invalid(void **state)
+static void saved_state__without_the_input_iterator__is_invalid(void **state)
 {
 	static const char skipped[] = "\x0bSkipDataset\0\0\0";
 	struct mu_tensor p = PIPELINE_NODE("SkipDataset", 2, pipeline_new(), pipeline_number(2));
-	struct dataset_iterator *it = opened(dataset_in(&p));
+	struct dataset_iterator *it = open_iterator(dataset_in(&p));
 	struct mu_err err;
 
-	assert_int_equal(restored(it, (struct mu_span){skipped, sizeof skipped - 1}, &err),
+	assert_int_equal(restore(it, (struct mu_span){skipped, sizeof skipped - 1}, &err),
 			 -MU_INVALID_ARGUMENT);
 	dataset_iterator_close(it);
 	mu_tensor_unref(&p);
 }
 
-/* A list of elements within an element, and an element that cannot be saved. */
-static void elements_with_objects__are_restored_or_unimplemented(void **state)
+/* An element that contains a list of elements, and one that contains a dataset. */
+static void elements__with_objects__are_restored_or_unimplemented(void **state)
 {
 	struct mu_tensor number = pipeline_number(7), boxed, read, p = pipeline_new();
 	MU_AUTO_BUF b = {0};
@@ -146,11 +147,11 @@ static void elements_with_objects__are_restored_or_unimplemented(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_restored_iterator__goes_on_where_the_saved_one_was),
-	    cmocka_unit_test(truncated_state__is_invalid),
-	    cmocka_unit_test(state_of_another_pipeline__is_invalid_and_names_both_datasets),
-	    cmocka_unit_test(state_without_the_input_iterator__is_invalid),
-	    cmocka_unit_test(elements_with_objects__are_restored_or_unimplemented),
+	    cmocka_unit_test(iterator__restored__continues_at_the_saved_position),
+	    cmocka_unit_test(saved_state__truncated__is_invalid),
+	    cmocka_unit_test(saved_state__of_another_pipeline__is_invalid_and_names_both_datasets),
+	    cmocka_unit_test(saved_state__without_the_input_iterator__is_invalid),
+	    cmocka_unit_test(elements__with_objects__are_restored_or_unimplemented),
 	};
 	caller_init(&caller);
 	return cmocka_run_group_tests(tests, NULL, NULL);

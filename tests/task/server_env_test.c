@@ -114,7 +114,7 @@ static void malformed_number__is_an_error_that_names_its_variable(void **state)
 	}
 }
 
-static void options__that_the_caller_set__stay(void **state)
+static void options__set_by_the_caller__are_kept(void **state)
 {
 	struct task_server_options o = {.bind = "127.0.0.1:1",
 					.epoch = 4,
@@ -148,7 +148,7 @@ static void options__that_the_caller_set__stay(void **state)
 	set("MUSTER_KERNELS", NULL);
 }
 
-static void task__whose_gpus_are_hidden__uses_the_cpu(void **state)
+static void task__with_hidden_gpus__uses_the_cpu(void **state)
 {
 	static const struct {
 		const char *gpus, *kernels, *want;
@@ -191,8 +191,8 @@ int main(void)
 	    cmocka_unit_test(host_name__with_a_port_in_the_environment__binds_all_interfaces),
 	    cmocka_unit_test(numbers__of_the_environment__become_options),
 	    cmocka_unit_test(malformed_number__is_an_error_that_names_its_variable),
-	    cmocka_unit_test(options__that_the_caller_set__stay),
-	    cmocka_unit_test(task__whose_gpus_are_hidden__uses_the_cpu),
+	    cmocka_unit_test(options__set_by_the_caller__are_kept),
+	    cmocka_unit_test(task__with_hidden_gpus__uses_the_cpu),
 	    cmocka_unit_test(task__that_is_not_in_the_cluster__is_an_error),
 	};
 

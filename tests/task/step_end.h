@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a step has ended, and whether a resource of it exists. */
+/* The end of a step as an error code, and the existence of resources. */
 #ifndef MU_TESTS_TASK_STEP_END_H
 #define MU_TESTS_TASK_STEP_END_H
 
@@ -7,13 +7,13 @@
 
 #include "task/runtime/runtime.h"
 
-/* The error's code, or -1: the step has succeeded. */
+/* Stores the error code of the step, or -1 if it succeeded. */
 static void on_done(void *arg, const struct mu_err *err)
 {
 	atomic_store((_Atomic int *)arg, err ? (int)err->code : -1);
 }
 
-static void see_name(void *arg, struct resource *r)
+static void match_name(void *arg, struct resource *r)
 {
 	const char **wanted = arg;
 
@@ -23,7 +23,7 @@ static void see_name(void *arg, struct resource *r)
 
 static bool has_resource(const struct runtime *rt, const char *name)
 {
-	resources_each(rt->resources, see_name, &name);
+	resources_each(rt->resources, match_name, &name);
 	return !name;
 }
 

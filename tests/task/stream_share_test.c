@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors that are shown to another task: they are seen where they lie, come back, and stay for as
- * long as somebody may look. */
+/* Tensors exported to another task: the importer maps their memory, returns them, and keeps them
+ * alive while it has references. */
 #include <endian.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ struct pair {
 	struct stream_conn *conn; /* of the importer */
 	struct stream_exporter *exporter;
 	struct stream_importer *importer;
-	int other;
+	int peer_fd;
 };
 
 static struct pair pair_new(void)
@@ -29,7 +29,7 @@ static struct pair pair_new(void)
 	assert_ok(arena_start(&err), &err);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	p.conn = stream_conn_new(NULL, ends[0]);
-	p.other = ends[1];
+	p.peer_fd = ends[1];
 	p.exporter = exporter_new(fds);
 	assert_non_null(p.exporter);
 	fds[SHARE_FILE] = dup(fds[SHARE_FILE]);
@@ -51,14 +51,14 @@ static struct mu_tensor floats(int64_t n, float first)
 	return t;
 }
 
-static struct mu_tensor borrow(struct pair *p, const struct mu_tensor *t)
+static struct mu_tensor export_and_map(struct pair *p, const struct mu_tensor *t)
 {
-	struct mu_tensor given = mu_tensor_ref(t), seen;
-	struct shm_handle handle = exporter_add(p->exporter, &given);
+	struct mu_tensor exported = mu_tensor_ref(t), mapped;
+	struct shm_handle handle = exporter_add(p->exporter, &exported);
 	struct mu_err err;
 
-	assert_ok(importer_map(p->importer, &seen, MU_FLOAT, &t->shape, &handle, &err), &err);
-	return seen;
+	assert_ok(importer_map(p->importer, &mapped, MU_FLOAT, &t->shape, &handle, &err), &err);
+	return mapped;
 }
 
 static void blocks__are_reused_and_do_not_overlap(void **state)
@@ -93,22 +93,22 @@ static void exported_tensor__is_mapped_in_place_and_returned(void **state)
 {
 	struct pair p = pair_new();
 	MU_AUTO_TENSOR t = floats(N, 5);
-	struct mu_tensor seen = borrow(&p, &t);
+	struct mu_tensor mapped = export_and_map(&p, &t);
 	struct mu_err err;
 
 	assert_true(exporter_accepts(&t));
 	assert_true(mu_tensor_has_remote_refs(&t) && !mu_tensor_is_own(&t) &&
-		    !mu_tensor_is_own(&seen));
-	assert_true(seen.data != t.data);
-	assert_memory_equal(seen.data, t.data, N * sizeof(float));
-	mu_tensor_unref(&seen);
+		    !mu_tensor_is_own(&mapped));
+	assert_true(mapped.data != t.data);
+	assert_memory_equal(mapped.data, t.data, N * sizeof(float));
+	mu_tensor_unref(&mapped);
 	assert_int_equal(p.conn->returns.len, sizeof(uint64_t));
 	assert_ok(exporter_returned(p.exporter, mu_buf_span(&p.conn->returns), &err), &err);
 	assert_int_equal(exporter_count(p.exporter), 0);
 	assert_true(mu_tensor_is_own(&t) && !mu_tensor_has_remote_refs(&t));
 	stream_conn_unref(p.conn);
 	exporter_free(p.exporter);
-	close(p.other);
+	close(p.peer_fd);
 }
 
 static void queued_tensor__has_a_remote_reference_until_its_frame_is_freed(void **state)
@@ -127,26 +127,26 @@ static void queued_tensor__has_a_remote_reference_until_its_frame_is_freed(void 
 	mu_tensor_unref(&t);
 	stream_conn_unref(p.conn);
 	exporter_free(p.exporter);
-	close(p.other);
+	close(p.peer_fd);
 }
 
 static void imported_tensor__outlives_its_connection(void **state)
 {
 	struct pair p = pair_new();
 	MU_AUTO_TENSOR t = floats(N, 1);
-	struct mu_tensor seen = borrow(&p, &t);
+	struct mu_tensor mapped = export_and_map(&p, &t);
 	int fds[SHARE_FDS];
 
 	stream_conn_unref(p.conn);
 	exporter_free(p.exporter);
 	assert_true(mu_tensor_has_remote_refs(&t));
-	assert_memory_equal(seen.data, t.data, N * sizeof(float));
-	mu_tensor_unref(&seen); /* the last look: the liveness pipe closes */
+	assert_memory_equal(mapped.data, t.data, N * sizeof(float));
+	mu_tensor_unref(&mapped); /* the last reference: closes the liveness pipe */
 	p.exporter = exporter_new(fds);
 	assert_true(mu_tensor_is_own(&t));
 	exporter_free(p.exporter);
 	close(fds[SHARE_LIVENESS]);
-	close(p.other);
+	close(p.peer_fd);
 }
 
 static void delayed_frame__when_its_tensor_changes__has_the_value_of_the_send(void **state)
@@ -166,11 +166,11 @@ static void delayed_frame__when_its_tensor_changes__has_the_value_of_the_send(vo
 	MU_DATA(float, &t)[0] = 7;
 	p.conn->polls_out = false;
 	stream_conn_flush(p.conn);
-	assert_int_equal(read(p.other, got, sizeof got), sizeof got);
+	assert_int_equal(read(p.peer_fd, got, sizeof got), sizeof got);
 	assert_true(got[0] == 1 && got[1] == 5 && got[2] == 6);
 	exporter_free(p.exporter);
 	stream_conn_unref(p.conn);
-	close(p.other);
+	close(p.peer_fd);
 }
 
 static void invalid_handles__are_rejected(void **state)
@@ -189,12 +189,12 @@ static void invalid_handles__are_rejected(void **state)
 	handle.offset = UINT64_MAX - 63;
 	assert_fails(importer_map(p.importer, &t, MU_FLOAT, &shape, &handle, &err), &err,
 		     MU_INVALID_ARGUMENT, "outside of the shared memory");
-	handle.offset = 0; /* whose values are used as places in memory are sent */
+	handle.offset = 0; /* integer types are never exported: indices must not change */
 	assert_fails(importer_map(p.importer, &t, MU_INT64, &shape, &handle, &err), &err,
 		     MU_INVALID_ARGUMENT, "outside of the shared memory");
 	stream_conn_unref(p.conn);
 	exporter_free(p.exporter);
-	close(p.other);
+	close(p.peer_fd);
 }
 
 static void unsealed_file__is_rejected(void **state)
@@ -231,8 +231,8 @@ static void descriptors__are_sent_with_bytes(void **state)
 	assert_int_equal(write(got[1], "x", 1), 1);
 	assert_int_equal(read(life[0], text, 1), 1);
 	assert_ok(share_send(ends[0], MU_SPAN("more"), life, &err), &err);
-	assert_int_equal(share_recv(ends[1], text, sizeof(text), got),
-			 4); /* closed: there is no room */
+	/* got is full, so share_recv() closes the descriptors */
+	assert_int_equal(share_recv(ends[1], text, sizeof(text), got), 4);
 	share_close(got);
 	close(ends[0]);
 	close(ends[1]);

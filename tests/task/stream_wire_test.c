@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frames of a stream: what is written is read back, and broken ones are refused. */
+/* The frames of a stream: written and parsed again; malformed frames are rejected. */
 #include "task/peer/stream_wire.h"
 #include "tests/test.h"
 
@@ -18,14 +18,14 @@ static struct mu_span head_of(const struct mu_buf *b, struct stream_header *h)
 	return (struct mu_span){b->data + STREAM_HEADER, h->head_len};
 }
 
-static void hello_run_and_ran__read_as_written(void **state)
+static void control_frames__written_and_parsed__are_equal(void **state)
 {
 	struct stream_hello hello = {.key = "0123456789abcde",
 				     .sender_incarnation = 3,
 				     .receiver_incarnation = 4,
 				     .task = "t"};
 	struct stream_run run = {-5, "session", "graph"};
-	struct mu_err said = {MU_ABORTED, "why"}, err;
+	struct mu_err status = {MU_ABORTED, "why"}, err;
 	MU_AUTO_BUF a = {0};
 	MU_AUTO_BUF b = {0};
 	MU_AUTO_BUF c = {0};
@@ -45,14 +45,14 @@ static void hello_run_and_ran__read_as_written(void **state)
 	assert_int_equal(run2.request_id, -5);
 	assert_string_equal(run2.session, "session");
 	assert_string_equal(run2.graph, "graph");
-	stream_run_done_write(&c, 8, &said);
-	memset(&said, 0, sizeof(said));
-	assert_ok(stream_run_done_parse(&said, head_of(&c, &h), &err), &err);
-	assert_int_equal(said.code, MU_ABORTED);
-	assert_string_equal(said.msg, "why");
+	stream_run_done_write(&c, 8, &status);
+	memset(&status, 0, sizeof(status));
+	assert_ok(stream_run_done_parse(&status, head_of(&c, &h), &err), &err);
+	assert_int_equal(status.code, MU_ABORTED);
+	assert_string_equal(status.msg, "why");
 }
 
-static void tensors__read_as_written(void **state)
+static void tensors__written_and_parsed__are_equal(void **state)
 {
 	MU_AUTO_TENSOR t = {0};
 	MU_AUTO_BUF b = {0};
@@ -77,7 +77,7 @@ static void tensors__read_as_written(void **state)
 			 -MU_INVALID_ARGUMENT);
 }
 
-static void shared_tensors__read_as_written(void **state)
+static void shared_tensors__written_and_parsed__are_equal(void **state)
 {
 	struct shm_handle handle = {7, 4096};
 	MU_AUTO_TENSOR t = {0};
@@ -146,9 +146,9 @@ static void malformed_frames__are_rejected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(hello_run_and_ran__read_as_written),
-	    cmocka_unit_test(tensors__read_as_written),
-	    cmocka_unit_test(shared_tensors__read_as_written),
+	    cmocka_unit_test(control_frames__written_and_parsed__are_equal),
+	    cmocka_unit_test(tensors__written_and_parsed__are_equal),
+	    cmocka_unit_test(shared_tensors__written_and_parsed__are_equal),
 	    cmocka_unit_test(offer__is_a_field_of_a_valid_get_status_reply),
 	    cmocka_unit_test(malformed_frames__are_rejected),
 	};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writes of a parallel loop are visible when it returns, whether the caller spun or slept.  The
- * elements are plain memory, so that TSan checks the synchronization. */
+/* The writes of a parallel loop are visible when it returns, both after spinning and after
+ * sleeping. The elements are plain memory, so that TSan checks the synchronization. */
 #include "task/runtime/thread_pool.h"
 
 #include <pthread.h>
@@ -9,16 +9,16 @@
 #include "lib/base/mem.h"
 #include "tests/test.h"
 
-enum { CALLERS = 3, ROUNDS = 2000, MOST = 40, SLOW_ROUND = 16, SLOW_NS = 200000 };
+enum { CALLERS = 3, ROUNDS = 2000, MAX_ELEMENTS = 40, SLOW_ROUND = 16, SLOW_NS = 200000 };
 
 struct caller {
 	struct thread_pool *pool;
 	pthread_t thread;
-	int64_t elements[MOST], wrong;
+	int64_t elements[MAX_ELEMENTS], wrong;
 	bool slow;
 };
 
-static void last_for(long ns)
+static void sleep_ns(long ns)
 {
 	struct timespec t = {.tv_nsec = ns};
 
@@ -30,7 +30,7 @@ static void increment(void *arg, int64_t from, int64_t to)
 	struct caller *c = arg;
 
 	if (c->slow && from)
-		last_for(SLOW_NS);
+		sleep_ns(SLOW_NS);
 	for (; from < to; from++)
 		c->elements[from]++;
 }
@@ -40,18 +40,18 @@ static void *call(void *arg)
 	struct caller *c = arg;
 
 	for (int64_t round = 0; round < ROUNDS; round++) {
-		int64_t want[MOST], n = 1 + round % MOST;
+		int64_t want[MAX_ELEMENTS], n = 1 + round % MAX_ELEMENTS;
 		c->slow = round % SLOW_ROUND == 0;
-		for (int64_t i = 0; i < MOST; i++)
+		for (int64_t i = 0; i < MAX_ELEMENTS; i++)
 			want[i] = c->elements[i] + (i < n);
 		thread_pool_parallel(c->pool, n, 1, increment, c);
-		for (int64_t i = 0; i < MOST; i++)
+		for (int64_t i = 0; i < MAX_ELEMENTS; i++)
 			c->wrong += c->elements[i] != want[i];
 	}
 	return NULL;
 }
 
-static void a_parallel_loop__of_several_callers__has_done_each_element_once(void **state)
+static void parallel_loop__of_several_callers__runs_each_element_once(void **state)
 {
 	struct caller callers[CALLERS] = {0};
 	struct thread_pool *pool;
@@ -72,7 +72,7 @@ static void a_parallel_loop__of_several_callers__has_done_each_element_once(void
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_parallel_loop__of_several_callers__has_done_each_element_once),
+	    cmocka_unit_test(parallel_loop__of_several_callers__runs_each_element_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
