@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which free blocks of shared memory keep their pages.  A block that has them still holds what was
- * written to it; one that gave them away is zero. */
+/* The cache of free shared-memory blocks.  A block that keeps its pages still has the bytes written
+ * to it; a block without pages reads as zeros. */
 #include "tests/test.h"
 
 #include "lib/base/mem.h"
@@ -15,7 +15,7 @@ static int start(void **state)
 	return arena_start(&err);
 }
 
-/* Takes and gives back n blocks of one size, as a step does; how many of them had their pages. */
+/* Allocates and frees n blocks of one size, as a step does.  Returns how many kept their pages. */
 static unsigned step(unsigned n, size_t bytes)
 {
 	char *p[8];
@@ -33,7 +33,7 @@ static unsigned step(unsigned n, size_t bytes)
 	return warm;
 }
 
-static void block__given_back_and_wanted_again__has_its_pages(void **state)
+static void block__freed_and_allocated_again__keeps_its_pages(void **state)
 {
 	step(1, MIB);
 	assert_int_equal(step(1, MIB), 1);
@@ -48,17 +48,17 @@ static void blocks__of_a_repeated_step__keep_their_pages(void **state)
 	assert_int_equal(arena_cached_bytes(), 6 * (size_t)HALF);
 }
 
-static void blocks__of_other_sizes__replace_those_that_were_freed_first(void **state)
+static void blocks__of_other_sizes__replace_the_oldest_free_blocks(void **state)
 {
 	step(6, HALF);
 	step(2, ARENA_CACHE_BYTES);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(step(2, ARENA_CACHE_BYTES), 2);
 	assert_true(arena_cached_bytes() <= 6 * (size_t)HALF);
-	assert_int_equal(step(6, HALF), 2); /* the others gave their pages away */
+	assert_int_equal(step(6, HALF), 2); /* the others have lost their pages */
 }
 
-static void peak__that_is_long_ago__is_forgotten(void **state)
+static void cache__after_a_peak__shrinks_again(void **state)
 {
 	step(8, HALF);
 	assert_true(arena_cached_bytes() > 2 * (size_t)ARENA_CACHE_BYTES);
@@ -68,7 +68,7 @@ static void peak__that_is_long_ago__is_forgotten(void **state)
 	assert_int_equal(step(1, QUARTER), 1);
 }
 
-static void kept__of_sizes_that_come_and_go__is_what_is_there(void **state)
+static void blocks__of_changing_sizes__are_allocated(void **state)
 {
 	for (int round = 0; round < 20; round++)
 		for (size_t bytes = ARENA_MIN_BYTES; bytes <= ARENA_CACHE_BYTES;
@@ -79,11 +79,11 @@ static void kept__of_sizes_that_come_and_go__is_what_is_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(block__given_back_and_wanted_again__has_its_pages),
+	    cmocka_unit_test(block__freed_and_allocated_again__keeps_its_pages),
 	    cmocka_unit_test(blocks__of_a_repeated_step__keep_their_pages),
-	    cmocka_unit_test(blocks__of_other_sizes__replace_those_that_were_freed_first),
-	    cmocka_unit_test(peak__that_is_long_ago__is_forgotten),
-	    cmocka_unit_test(kept__of_sizes_that_come_and_go__is_what_is_there),
+	    cmocka_unit_test(blocks__of_other_sizes__replace_the_oldest_free_blocks),
+	    cmocka_unit_test(cache__after_a_peak__shrinks_again),
+	    cmocka_unit_test(blocks__of_changing_sizes__are_allocated),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);

@@ -10,7 +10,7 @@
 #include "lib/base/pb.h"
 #include "tests/test.h"
 
-static void fail__fills_and_returns_the_negative_code(void **state)
+static void fail__with_a_code__fills_the_error_and_returns_the_negative_code(void **state)
 {
 	struct mu_err err;
 
@@ -23,18 +23,18 @@ static void fail__fills_and_returns_the_negative_code(void **state)
 	assert_int_equal(mu_fail(NULL, MU_ABORTED, "nobody listens"), -10);
 }
 
-static void fail_errno__maps_to_the_code_that_fits(void **state)
+static void fail_errno__of_an_errno__has_the_matching_code(void **state)
 {
 	struct mu_err err;
 
 	assert_int_equal(mu_fail_errno(&err, ENOENT, "cannot read x"), -MU_NOT_FOUND);
 	assert_string_equal(err.msg, "cannot read x: No such file or directory");
 	assert_int_equal(mu_fail_errno(&err, ECONNREFUSED, "x"), -MU_UNAVAILABLE);
-	/* tf.train.Saver tells the user of a missing folder on this code */
+	/* on this code tf.train.Saver reports a missing folder to the user */
 	assert_int_equal(mu_fail_errno(&err, ENOTDIR, "x"), -MU_FAILED_PRECONDITION);
 }
 
-static void wrap__of_a_message_that_fills_the_buffer__cuts_it_short(void **state)
+static void wrap__of_a_message_that_fills_the_buffer__truncates_it(void **state)
 {
 	struct mu_err err;
 	char big[4096];
@@ -47,14 +47,14 @@ static void wrap__of_a_message_that_fills_the_buffer__cuts_it_short(void **state
 	assert_int_equal(strlen(err.msg), sizeof err.msg - 1);
 }
 
-static void code_name__of_a_number_from_outside__is_never_out_of_range(void **state)
+static void code_name__of_an_unknown_number__is_in_range(void **state)
 {
 	assert_string_equal(mu_code_name(mu_code_from(10)), "ABORTED");
 	assert_string_equal(mu_code_name(mu_code_from(-1)), "UNKNOWN");
 	assert_string_equal(mu_code_name(mu_code_from(1000)), "UNKNOWN");
 }
 
-static void arena__gives_aligned_memory_of_any_size(void **state)
+static void arena__of_any_size__returns_aligned_memory(void **state)
 {
 	struct mu_arena a;
 
@@ -68,7 +68,7 @@ static void arena__gives_aligned_memory_of_any_size(void **state)
 	mu_arena_fini(&a);
 }
 
-static void map__holds_what_was_put__through_growth_and_deletion(void **state)
+static void map__through_growth_and_deletion__keeps_its_entries(void **state)
 {
 	static int values[5000];
 	struct mu_map m;
@@ -92,7 +92,7 @@ static void map__holds_what_was_put__through_growth_and_deletion(void **state)
 	mu_map_fini(&m);
 }
 
-static void pb__writes_nested_messages_that_it_reads_back(void **state)
+static void pb__of_nested_messages__reads_back(void **state)
 {
 	MU_AUTO_BUF b = {0};
 	char long_text[300];
@@ -126,7 +126,7 @@ static void pb__writes_nested_messages_that_it_reads_back(void **state)
 	assert_false(m.bad || o.bad || in.bad);
 }
 
-static void pb__cut_anywhere__is_bad_or_shorter_but_never_reads_past_the_end(void **state)
+static void pb__truncated__is_malformed_or_shorter_and_never_read_past_the_end(void **state)
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_pb_field f;
@@ -136,7 +136,7 @@ static void pb__cut_anywhere__is_bad_or_shorter_but_never_reads_past_the_end(voi
 	mu_pb_put_double(&b, 3, 1);
 	mu_pb_put_fixed32(&b, 4, 7);
 	for (size_t n = 0; n < b.len; n++) {
-		char *exact = malloc(n ? n : 1); /* so that ASan sees a read past it */
+		char *exact = malloc(n ? n : 1); /* ASan detects a read past the end */
 		memcpy(exact, b.data, n);
 		struct mu_pb m = mu_pb_of((struct mu_span){exact, n});
 		while (mu_pb_next(&m, &f))
@@ -148,7 +148,7 @@ static void pb__cut_anywhere__is_bad_or_shorter_but_never_reads_past_the_end(voi
 	assert_true(m.bad);
 }
 
-static void write_file__replaces_the_file_whole(void **state)
+static void write_file__of_an_existing_file__replaces_it_completely(void **state)
 {
 	char path[] = "/tmp/muster-base-test-XXXXXX";
 	struct mu_err err;
@@ -171,15 +171,15 @@ static void write_file__replaces_the_file_whole(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(fail__fills_and_returns_the_negative_code),
-	    cmocka_unit_test(fail_errno__maps_to_the_code_that_fits),
-	    cmocka_unit_test(wrap__of_a_message_that_fills_the_buffer__cuts_it_short),
-	    cmocka_unit_test(code_name__of_a_number_from_outside__is_never_out_of_range),
-	    cmocka_unit_test(arena__gives_aligned_memory_of_any_size),
-	    cmocka_unit_test(map__holds_what_was_put__through_growth_and_deletion),
-	    cmocka_unit_test(pb__writes_nested_messages_that_it_reads_back),
-	    cmocka_unit_test(pb__cut_anywhere__is_bad_or_shorter_but_never_reads_past_the_end),
-	    cmocka_unit_test(write_file__replaces_the_file_whole),
+	    cmocka_unit_test(fail__with_a_code__fills_the_error_and_returns_the_negative_code),
+	    cmocka_unit_test(fail_errno__of_an_errno__has_the_matching_code),
+	    cmocka_unit_test(wrap__of_a_message_that_fills_the_buffer__truncates_it),
+	    cmocka_unit_test(code_name__of_an_unknown_number__is_in_range),
+	    cmocka_unit_test(arena__of_any_size__returns_aligned_memory),
+	    cmocka_unit_test(map__through_growth_and_deletion__keeps_its_entries),
+	    cmocka_unit_test(pb__of_nested_messages__reads_back),
+	    cmocka_unit_test(pb__truncated__is_malformed_or_shorter_and_never_read_past_the_end),
+	    cmocka_unit_test(write_file__of_an_existing_file__replaces_it_completely),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

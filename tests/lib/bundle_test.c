@@ -40,7 +40,7 @@ static struct mu_tensor floats(int rank, const int64_t *dims, float first)
 	return t;
 }
 
-/* One object; NULL: of nothing that could be saved. */
+/* A variant of one encoded object; kind NULL: a null object, which cannot be saved. */
 static struct mu_tensor object(const char *kind)
 {
 	struct mu_shape one = mu_shape_vec(1);
@@ -99,7 +99,7 @@ static void bundle__below_a_missing_folder__is_not_found(void **state)
 		     "none/new; No such file or directory");
 }
 
-static void bundle__of_objects__has_those_that_are_bytes(void **state)
+static void bundle__of_objects__has_the_encoded_ones(void **state)
 {
 	MU_AUTO(mu_bundle_writer_free) struct mu_bundle_writer *w = NULL;
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
@@ -117,7 +117,7 @@ static void bundle__of_objects__has_those_that_are_bytes(void **state)
 		     "'x' contains a null object, which cannot be saved");
 }
 
-static void bundle__asked_for_what_it_has_not__says_so(void **state)
+static void bundle__read_with_a_missing_name__is_not_found(void **state)
 {
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
 	struct mu_tensor t;
@@ -131,7 +131,7 @@ static void bundle__asked_for_what_it_has_not__says_so(void **state)
 		     "absent.index");
 }
 
-/* Opens and reads everything; the first error, or 0. */
+/* Opens the bundle and reads all tensors. Returns 0 or the first error. */
 static int read_everything(const char *prefix)
 {
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
@@ -144,7 +144,7 @@ static int read_everything(const char *prefix)
 	return rc;
 }
 
-static void bundle__with_any_bit_flipped__is_never_read_as_good(void **state)
+static void bundle__with_any_bit_flipped_or_truncated__is_an_error(void **state)
 {
 	const char *files[] = {"flip.index", "flip.data-00000-of-00001"};
 
@@ -162,7 +162,7 @@ static void bundle__with_any_bit_flipped__is_never_read_as_good(void **state)
 			if (read_everything(in_folder("flip")) == 0)
 				fail_msg("%s: bit %zu flipped and nobody saw it", files[f], bit);
 		}
-		for (size_t n = 0; n < bytes.len; n++) { /* nor cut anywhere */
+		for (size_t n = 0; n < bytes.len; n++) { /* and truncated to n bytes */
 			FILE *file = fopen(path, "wb");
 			fwrite(bytes.data, 1, n, file);
 			fclose(file);
@@ -194,8 +194,8 @@ static void write_part(const char *prefix, const char *spec, float first)
 }
 
 /* Writes the blocks out of order: the last one first. */
-static void backwards(void *count, int64_t n, int64_t grain,
-		      void (*body)(void *arg, int64_t from, int64_t to), void *arg)
+static void run_backwards(void *count, int64_t n, int64_t grain,
+			  void (*body)(void *arg, int64_t from, int64_t to), void *arg)
 {
 	++*(int *)count;
 	for (int64_t i = n; i--;)
@@ -217,7 +217,8 @@ static void bundle__of_large_tensors__is_read_by_all_threads_and_checked(void **
 		assert_ok(mu_bundle_add(w, "a", &a, &err), &err);
 		assert_ok(mu_bundle_finish(w, &err), &err);
 		assert_ok(mu_bundle_open(&r, prefix, &err), &err);
-		mu_bundle_reader_set_parallel_for(r, (struct mu_parallel_for){backwards, &calls});
+		mu_bundle_reader_set_parallel_for(r,
+						  (struct mu_parallel_for){run_backwards, &calls});
 		if (flipped) {
 			FILE *f = fopen(data, "r+b");
 			assert_int_equal(fseek(f, (4 << 20) + 17, SEEK_SET), 0);
@@ -234,7 +235,7 @@ static void bundle__of_large_tensors__is_read_by_all_threads_and_checked(void **
 	}
 }
 
-static void bundle__in_parts__is_put_together_and_cut_anew(void **state)
+static void bundle__of_a_partitioned_tensor__reads_all_of_it_and_any_slice(void **state)
 {
 	MU_AUTO(mu_bundle_writer_free) struct mu_bundle_writer *w = NULL;
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
@@ -259,7 +260,7 @@ static void bundle__in_parts__is_put_together_and_cut_anew(void **state)
 	assert_true(MU_DATA(float, &cut)[0] == 1 && MU_DATA(float, &cut)[5] == 8);
 	mu_tensor_unref(&cut);
 	assert_ok(mu_slice_parse(&s, &is_slice, MU_SPAN("4 3 1,3:0,3"), &err), &err);
-	assert_ok(mu_bundle_read_slice(r, "p", &s, &cut, &err), &err); /* as it was saved */
+	assert_ok(mu_bundle_read_slice(r, "p", &s, &cut, &err), &err); /* a slice as it was saved */
 	assert_true(MU_DATA(float, &cut)[0] == 3 && MU_DATA(float, &cut)[8] == 11);
 	assert_ok(mu_slice_parse(&s, &is_slice, MU_SPAN("5 3 0,3:1,2"), &err), &err);
 	assert_fails(mu_bundle_read_slice(r, "p", &s, &cut, &err), &err, MU_INVALID_ARGUMENT,
@@ -306,7 +307,7 @@ static void bundle__with_a_hole_between_parts__is_data_loss(void **state)
 	assert_fails(mu_bundle_read(r, "p", &t, &err), &err, MU_DATA_LOSS, "do not cover it");
 }
 
-static void bundles__merged__are_one_and_leave_nothing_behind(void **state)
+static void bundles__merged__are_one_and_leave_no_files(void **state)
 {
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
 	MU_AUTO_FREE char *a = mu_xstrdup(in_folder("m_temp/part-0"));
@@ -329,7 +330,7 @@ static void bundles__merged__are_one_and_leave_nothing_behind(void **state)
 	assert_int_not_equal(access(in_folder("m.data-00002-of-00003"), F_OK), 0);
 }
 
-static void bundles__that_share_a_tensor__do_not_merge(void **state)
+static void bundles__with_a_common_tensor__do_not_merge(void **state)
 {
 	MU_AUTO_FREE char *a = mu_xstrdup(in_folder("x"));
 	MU_AUTO_FREE char *b = mu_xstrdup(in_folder("y"));
@@ -340,7 +341,7 @@ static void bundles__that_share_a_tensor__do_not_merge(void **state)
 		     MU_INVALID_ARGUMENT, "another bundle also has");
 }
 
-static void writer__given_up__leaves_no_file(void **state)
+static void writer__freed_before_finish__leaves_no_file(void **state)
 {
 	MU_AUTO_TENSOR t = floats(0, NULL, 1);
 	struct mu_bundle_writer *w;
@@ -375,7 +376,7 @@ static int write_ones(const char *prefix, int64_t n)
 	return rc ? rc : mu_bundle_finish(w, &err);
 }
 
-/* As programs save that name a folder: its files are .index and .data-00000-of-00001. */
+/* A program that passes a folder as prefix gets the files .index and .data-00000-of-00001 in it. */
 static void bundle__under_a_prefix_that_ends_in_a_slash__is_read_back(void **state)
 {
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
@@ -389,12 +390,12 @@ static void bundle__under_a_prefix_that_ends_in_a_slash__is_read_back(void **sta
 	assert_int_equal(rmdir(prefix), 0);
 }
 
-/* Files may become no larger than this, as on a disk that is full: the checkpoint of before is
- * whole, no temporary file is left, and the next checkpoint succeeds when there is space again. */
-static void bundle__on_a_full_disk__leaves_the_previous_one_whole(void **state)
+/* RLIMIT_FSIZE stands in for a full disk. The previous checkpoint stays complete, no temporary file
+ * remains, and the next checkpoint succeeds once there is space. */
+static void bundle__on_a_full_disk__leaves_the_previous_one_complete(void **state)
 {
-	static const rlim_t rooms[] = {0, 1, 4096, 100000, (4 << 20) - 1};
-	enum { OLD = 100, NEW = 1 << 20 }; /* the latter 4 MiB */
+	static const rlim_t file_limits[] = {0, 1, 4096, 100000, (4 << 20) - 1};
+	enum { OLD = 100, NEW = 1 << 20 }; /* elements; NEW has 4 MiB */
 	const char *at = in_folder("full");
 	char prefix[300];
 	struct rlimit whole;
@@ -404,13 +405,13 @@ static void bundle__on_a_full_disk__leaves_the_previous_one_whole(void **state)
 	snprintf(prefix, sizeof(prefix), "%s/ckpt", at);
 	assert_ok(write_ones(prefix, OLD), &err);
 	assert_int_equal(files_in(at), 2);
-	for (unsigned i = 0; i < MU_COUNT(rooms); i++) {
+	for (unsigned i = 0; i < MU_COUNT(file_limits); i++) {
 		MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
 		MU_AUTO_TENSOR t = {0};
 		int rc;
 
 		assert_int_equal(
-		    setrlimit(RLIMIT_FSIZE, &(struct rlimit){rooms[i], whole.rlim_max}), 0);
+		    setrlimit(RLIMIT_FSIZE, &(struct rlimit){file_limits[i], whole.rlim_max}), 0);
 		rc = write_ones(prefix, NEW);
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, &whole), 0);
 		assert_true(rc < 0);
@@ -471,17 +472,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(bundle__written__reads_back_sorted_by_name),
 	    cmocka_unit_test(bundle__below_a_missing_folder__is_not_found),
-	    cmocka_unit_test(bundle__of_objects__has_those_that_are_bytes),
-	    cmocka_unit_test(bundle__asked_for_what_it_has_not__says_so),
-	    cmocka_unit_test(bundle__with_any_bit_flipped__is_never_read_as_good),
+	    cmocka_unit_test(bundle__of_objects__has_the_encoded_ones),
+	    cmocka_unit_test(bundle__read_with_a_missing_name__is_not_found),
+	    cmocka_unit_test(bundle__with_any_bit_flipped_or_truncated__is_an_error),
 	    cmocka_unit_test(bundle__of_large_tensors__is_read_by_all_threads_and_checked),
-	    cmocka_unit_test(bundle__in_parts__is_put_together_and_cut_anew),
+	    cmocka_unit_test(bundle__of_a_partitioned_tensor__reads_all_of_it_and_any_slice),
 	    cmocka_unit_test(bundle__with_a_hole_between_parts__is_data_loss),
-	    cmocka_unit_test(bundles__merged__are_one_and_leave_nothing_behind),
-	    cmocka_unit_test(bundles__that_share_a_tensor__do_not_merge),
-	    cmocka_unit_test(writer__given_up__leaves_no_file),
+	    cmocka_unit_test(bundles__merged__are_one_and_leave_no_files),
+	    cmocka_unit_test(bundles__with_a_common_tensor__do_not_merge),
+	    cmocka_unit_test(writer__freed_before_finish__leaves_no_file),
 	    cmocka_unit_test(bundle__under_a_prefix_that_ends_in_a_slash__is_read_back),
-	    cmocka_unit_test(bundle__on_a_full_disk__leaves_the_previous_one_whole),
+	    cmocka_unit_test(bundle__on_a_full_disk__leaves_the_previous_one_complete),
 	    cmocka_unit_test(
 		index__with_too_many_parts_of_a_variable__is_rejected_while_it_is_parsed),
 	    cmocka_unit_test(slice__that_is_malformed__is_invalid),

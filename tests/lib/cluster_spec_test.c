@@ -9,7 +9,7 @@
 
 static struct mu_err err;
 
-static void cluster__from_json__knows_every_task(void **state)
+static void cluster__from_json__has_every_task(void **state)
 {
 	MU_AUTO_CLUSTER c = {0};
 	MU_AUTO_BUF out = {0};
@@ -29,7 +29,7 @@ static void cluster__from_json__knows_every_task(void **state)
 	    "{\"ps\":{\"0\":\"unix:/s\",\"3\":\"[::1]:4\"},\"worker\":[\"w0:1\",\"w1:2\"]}");
 }
 
-static void a_job_without_tasks__is_accepted(void **state)
+static void job__without_tasks__is_accepted(void **state)
 {
 	MU_AUTO_CLUSTER c = {0};
 
@@ -40,7 +40,7 @@ static void a_job_without_tasks__is_accepted(void **state)
 	assert_int_equal(mu_cluster_num_tasks(&c, "worker"), 1);
 }
 
-static void cluster__without_the_requested_task__lists_its_own(void **state)
+static void cluster__without_the_requested_task__lists_its_jobs(void **state)
 {
 	MU_AUTO_CLUSTER c = {0};
 
@@ -75,7 +75,7 @@ static void cluster__from_invalid_json__names_the_position(void **state)
 			     MU_INVALID_ARGUMENT, cases[i][1]);
 }
 
-static void tf_config__with_a_task__gives_cluster_and_self(void **state)
+static void tf_config__with_a_task__has_cluster_and_task(void **state)
 {
 	MU_AUTO_CLUSTER c = {0};
 	MU_AUTO_BUF out = {0};
@@ -95,7 +95,7 @@ static void tf_config__with_a_task__gives_cluster_and_self(void **state)
 				      ",\"task\":{\"type\":\"worker\",\"index\":1}}");
 }
 
-static void tf_config__with_a_task_that_is_not_in_its_cluster__is_invalid(void **state)
+static void tf_config__with_a_task_outside_its_cluster__is_invalid(void **state)
 {
 	struct mu_cluster c;
 	struct mu_self self;
@@ -113,7 +113,7 @@ static void tf_config__with_a_task_that_is_not_in_its_cluster__is_invalid(void *
 }
 
 /* The error names the variable once, for any fault in its value. */
-static void tf_config__that_is_wrong__is_named_once(void **state)
+static void tf_config__with_a_fault__is_named_once(void **state)
 {
 	static const struct {
 		const char *text, *message;
@@ -138,7 +138,7 @@ static void tf_config__that_is_wrong__is_named_once(void **state)
 	}
 }
 
-static void flags__in_the_classic_form__add_a_job(void **state)
+static void hosts_flag__of_a_job__adds_the_job(void **state)
 {
 	MU_AUTO_CLUSTER c = {0};
 
@@ -169,14 +169,14 @@ static void cluster__of_random_bytes__never_breaks_the_reader(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_job_without_tasks__is_accepted),
-	    cmocka_unit_test(cluster__from_json__knows_every_task),
-	    cmocka_unit_test(cluster__without_the_requested_task__lists_its_own),
+	    cmocka_unit_test(job__without_tasks__is_accepted),
+	    cmocka_unit_test(cluster__from_json__has_every_task),
+	    cmocka_unit_test(cluster__without_the_requested_task__lists_its_jobs),
 	    cmocka_unit_test(cluster__from_invalid_json__names_the_position),
-	    cmocka_unit_test(tf_config__with_a_task__gives_cluster_and_self),
-	    cmocka_unit_test(tf_config__with_a_task_that_is_not_in_its_cluster__is_invalid),
-	    cmocka_unit_test(tf_config__that_is_wrong__is_named_once),
-	    cmocka_unit_test(flags__in_the_classic_form__add_a_job),
+	    cmocka_unit_test(tf_config__with_a_task__has_cluster_and_task),
+	    cmocka_unit_test(tf_config__with_a_task_outside_its_cluster__is_invalid),
+	    cmocka_unit_test(tf_config__with_a_fault__is_named_once),
+	    cmocka_unit_test(hosts_flag__of_a_job__adds_the_job),
 	    cmocka_unit_test(cluster__of_random_bytes__never_breaks_the_reader),
 	};
 

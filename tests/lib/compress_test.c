@@ -10,7 +10,7 @@ enum { LENGTH = 300000 };
 static struct mu_err err;
 static char path[64], text[LENGTH], read_back[LENGTH + 1];
 
-static void compress__each_kind__is_what_decompress_reads(void **state)
+static void compress__of_each_kind__is_decompressed_to_the_same(void **state)
 {
 	static const struct {
 		const char *compression, *start;
@@ -34,7 +34,7 @@ static void compress__each_kind__is_what_decompress_reads(void **state)
 	}
 }
 
-static void compress__a_full_disk__fails_at_the_close(void **state)
+static void compress__on_a_full_disk__fails_on_close(void **state)
 {
 	FILE *f;
 
@@ -43,7 +43,7 @@ static void compress__a_full_disk__fails_at_the_close(void **state)
 	assert_int_not_equal(fclose(f), 0);
 }
 
-static void compress__an_unknown_kind_or_a_missing_folder__is_an_error(void **state)
+static void compress__with_an_unknown_kind_or_a_missing_folder__fails(void **state)
 {
 	FILE *f;
 
@@ -56,9 +56,9 @@ static void compress__an_unknown_kind_or_a_missing_folder__is_an_error(void **st
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(compress__each_kind__is_what_decompress_reads),
-	    cmocka_unit_test(compress__a_full_disk__fails_at_the_close),
-	    cmocka_unit_test(compress__an_unknown_kind_or_a_missing_folder__is_an_error),
+	    cmocka_unit_test(compress__of_each_kind__is_decompressed_to_the_same),
+	    cmocka_unit_test(compress__on_a_full_disk__fails_on_close),
+	    cmocka_unit_test(compress__with_an_unknown_kind_or_a_missing_folder__fails),
 	};
 
 	snprintf(path, sizeof path, "/tmp/compress-%d", getpid());

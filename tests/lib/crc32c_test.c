@@ -6,7 +6,7 @@
 
 #include "lib/io/crc32c.h"
 
-static void crc32c__of_known_texts__is_as_published(void **state)
+static void crc32c__of_published_texts__is_the_published_value(void **state)
 {
 	unsigned char zeros[32] = {0}, ones[32];
 
@@ -17,7 +17,7 @@ static void crc32c__of_known_texts__is_as_published(void **state)
 	assert_int_equal(mu_crc32c(0, ones, 32), 0x62a8ab43);
 }
 
-static void crc32c__by_table_and_by_instruction__agree(void **state)
+static void crc32c__by_table_and_by_instruction__is_equal(void **state)
 {
 	enum { N = 20000 };
 	unsigned char *p = malloc(N);
@@ -30,7 +30,7 @@ static void crc32c__by_table_and_by_instruction__agree(void **state)
 	free(p);
 }
 
-static void crc32c__in_pieces__is_that_of_the_whole(void **state)
+static void crc32c__extended_piece_by_piece__is_that_of_the_whole(void **state)
 {
 	const char text[] = "the quick brown fox jumps over the lazy dog";
 	uint32_t crc = 0;
@@ -40,7 +40,7 @@ static void crc32c__in_pieces__is_that_of_the_whole(void **state)
 	assert_int_equal(crc, mu_crc32c(0, text, sizeof text));
 }
 
-static void crc32c__of_two_parts__joins_to_that_of_the_whole(void **state)
+static void crc32c__of_two_parts_combined__is_that_of_the_whole(void **state)
 {
 	enum { N = 5000 };
 	unsigned char p[N];
@@ -53,7 +53,7 @@ static void crc32c__of_two_parts__joins_to_that_of_the_whole(void **state)
 		    mu_crc32c(0, p, N));
 }
 
-static void crc32c__masked__comes_back(void **state)
+static void crc32c__masked_and_unmasked__is_the_same(void **state)
 {
 	for (uint32_t c = 1; c; c = c < 0x80000000u ? c * 3 + 1 : 0)
 		assert_int_equal(mu_crc32c_unmask(mu_crc32c_mask(c)), c);
@@ -63,11 +63,11 @@ static void crc32c__masked__comes_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(crc32c__of_known_texts__is_as_published),
-	    cmocka_unit_test(crc32c__by_table_and_by_instruction__agree),
-	    cmocka_unit_test(crc32c__in_pieces__is_that_of_the_whole),
-	    cmocka_unit_test(crc32c__of_two_parts__joins_to_that_of_the_whole),
-	    cmocka_unit_test(crc32c__masked__comes_back),
+	    cmocka_unit_test(crc32c__of_published_texts__is_the_published_value),
+	    cmocka_unit_test(crc32c__by_table_and_by_instruction__is_equal),
+	    cmocka_unit_test(crc32c__extended_piece_by_piece__is_that_of_the_whole),
+	    cmocka_unit_test(crc32c__of_two_parts_combined__is_that_of_the_whole),
+	    cmocka_unit_test(crc32c__masked_and_unmasked__is_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

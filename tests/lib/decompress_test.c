@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed files, read as streams. */
+/* Compressed files, read as streams. */
 #include "tests/test.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@ static char path[] = "/tmp/decompress_testXXXXXX";
 static char text[LENGTH];
 static struct mu_err err;
 
-/* The text packed, as one member behind what is in b. */
-static void pack(struct mu_buf *b, int window)
+/* Appends the compressed text as one member to b. */
+static void compress_text(struct mu_buf *b, int window)
 {
 	z_stream z = {0};
 
@@ -30,7 +30,7 @@ static void pack(struct mu_buf *b, int window)
 	deflateEnd(&z);
 }
 
-/* How much comes out before the end, or -1 when the read fails. */
+/* Returns the number of decompressed bytes, or -1 if a read fails. */
 static long drain(const struct mu_buf *b, const char *compression, size_t chunk)
 {
 	MU_AUTO_FREE char *to = mu_xcalloc(1, chunk);
@@ -48,28 +48,28 @@ static long drain(const struct mu_buf *b, const char *compression, size_t chunk)
 	return bad ? -1 : all;
 }
 
-static void decompress__one_member_or_two__gives_all(void **state)
+static void decompress__of_one_or_two_members__reads_all(void **state)
 {
 	static const size_t chunks[] = {1, 4096, 65537, LENGTH};
 	MU_AUTO_BUF gzip = {0};
 	MU_AUTO_BUF zlib = {0};
 
-	pack(&gzip, MAX_WBITS + 16);
-	pack(&zlib, MAX_WBITS);
+	compress_text(&gzip, MAX_WBITS + 16);
+	compress_text(&zlib, MAX_WBITS);
 	for (unsigned i = 0; i < MU_COUNT(chunks); i++) {
 		assert_int_equal(drain(&gzip, "GZIP", chunks[i]), LENGTH);
 		assert_int_equal(drain(&zlib, "ZLIB", chunks[i]), LENGTH);
 	}
-	pack(&gzip, MAX_WBITS + 16);
+	compress_text(&gzip, MAX_WBITS + 16);
 	assert_int_equal(drain(&gzip, "GZIP", 1000), 2 * LENGTH);
 	assert_int_equal(drain(&gzip, "ZLIB", 1000), -1);
 }
 
-static void decompress__cut_anywhere__fails(void **state)
+static void decompress__of_a_truncated_file__fails(void **state)
 {
 	MU_AUTO_BUF b = {0};
 
-	pack(&b, MAX_WBITS + 16);
+	compress_text(&b, MAX_WBITS + 16);
 	for (size_t whole = b.len, n = 1; n < whole; n += 1 + n / 4) {
 		b.len = n;
 		assert_int_equal(drain(&b, "GZIP", 4096), -1);
@@ -78,7 +78,7 @@ static void decompress__cut_anywhere__fails(void **state)
 	assert_int_equal(drain(&b, "GZIP", 4096), 0);
 }
 
-static void decompress__a_folder_or_an_unknown_compression__fails(void **state)
+static void decompress__of_a_folder_or_an_unknown_compression__fails(void **state)
 {
 	FILE *f;
 
@@ -88,7 +88,7 @@ static void decompress__a_folder_or_an_unknown_compression__fails(void **state)
 			 -MU_INVALID_ARGUMENT);
 	unlink(path);
 	assert_int_equal(mu_decompress_open(&f, path, MU_SPAN(""), &err), -MU_NOT_FOUND);
-	assert_int_equal(mkfifo(path, 0600), 0); /* without a process at its other end */
+	assert_int_equal(mkfifo(path, 0600), 0); /* a FIFO without a writer */
 	assert_true(mu_decompress_open(&f, path, MU_SPAN("GZIP"), &err) < 0);
 	unlink(path);
 }
@@ -96,9 +96,9 @@ static void decompress__a_folder_or_an_unknown_compression__fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(decompress__one_member_or_two__gives_all),
-	    cmocka_unit_test(decompress__cut_anywhere__fails),
-	    cmocka_unit_test(decompress__a_folder_or_an_unknown_compression__fails),
+	    cmocka_unit_test(decompress__of_one_or_two_members__reads_all),
+	    cmocka_unit_test(decompress__of_a_truncated_file__fails),
+	    cmocka_unit_test(decompress__of_a_folder_or_an_unknown_compression__fails),
 	};
 
 	close(mkstemp(path));

@@ -16,7 +16,7 @@ static void expect(const char *text, const char *written)
 	assert_string_equal(b.data ? b.data : "", written);
 }
 
-static void names__old_and_new__are_read(void **state)
+static void names__in_old_and_new_form__are_parsed(void **state)
 {
 	expect("", "");
 	expect("/job:ps/replica:0/task:3/device:CPU:0", "/job:ps/replica:0/task:3/device:CPU:0");
@@ -51,7 +51,7 @@ static void device_name__that_is_malformed__is_invalid(void **state)
 			     "Malformed device specification");
 }
 
-static void names__match_merge_and_intersect(void **state)
+static void names__compared__match_merge_and_intersect(void **state)
 {
 	struct mu_device_name full, part, other;
 
@@ -68,7 +68,7 @@ static void names__match_merge_and_intersect(void **state)
 	assert_int_equal(full.task, 1);
 }
 
-static void task_part__of_a_full_name__is_measured(void **state)
+static void task_prefix__of_a_full_name__has_its_length(void **state)
 {
 	assert_int_equal(mu_device_task_len("/job:ps/replica:0/task:12/device:CPU:0"),
 			 strlen("/job:ps/replica:0/task:12"));
@@ -78,10 +78,10 @@ static void task_part__of_a_full_name__is_measured(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(names__old_and_new__are_read),
+	    cmocka_unit_test(names__in_old_and_new_form__are_parsed),
 	    cmocka_unit_test(device_name__that_is_malformed__is_invalid),
-	    cmocka_unit_test(names__match_merge_and_intersect),
-	    cmocka_unit_test(task_part__of_a_full_name__is_measured),
+	    cmocka_unit_test(names__compared__match_merge_and_intersect),
+	    cmocka_unit_test(task_prefix__of_a_full_name__has_its_length),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

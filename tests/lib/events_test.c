@@ -43,7 +43,7 @@ static void events__written__read_back_in_order(void **state)
 	assert_ok(mu_event_close(w, &err), &err);
 }
 
-static void state_file__written__reads_back_with_whole_paths(void **state)
+static void state_file__written__reads_back_with_full_paths(void **state)
 {
 	struct mu_checkpoint_state s = {0}, again;
 	MU_AUTO_FREE char *inside = mu_xasprintf("%s/model-1", folder);
@@ -65,7 +65,7 @@ static void state_file__written__reads_back_with_whole_paths(void **state)
 	unlink(path);
 }
 
-static void state_file__with_more_than_are_kept__gives_back_the_oldest(void **state)
+static void state_file__over_its_maximum__returns_the_oldest(void **state)
 {
 	struct mu_checkpoint_state s = {0};
 	char **dropped;
@@ -84,7 +84,7 @@ static void state_file__with_more_than_are_kept__gives_back_the_oldest(void **st
 	mu_checkpoint_state_fini(&s);
 }
 
-static void state_file__absent_or_wrong__says_so(void **state)
+static void state_file__missing_or_malformed__is_an_error(void **state)
 {
 	MU_AUTO_FREE char *path = mu_xasprintf("%s/checkpoint", folder);
 	static const char *const wrong[] = {"model_checkpoint_path \"x\"", "a: \"x", "\x80",
@@ -107,9 +107,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(events__written__read_back_in_order),
-	    cmocka_unit_test(state_file__written__reads_back_with_whole_paths),
-	    cmocka_unit_test(state_file__with_more_than_are_kept__gives_back_the_oldest),
-	    cmocka_unit_test(state_file__absent_or_wrong__says_so),
+	    cmocka_unit_test(state_file__written__reads_back_with_full_paths),
+	    cmocka_unit_test(state_file__over_its_maximum__returns_the_oldest),
+	    cmocka_unit_test(state_file__missing_or_malformed__is_an_error),
 	};
 
 	if (!mkdtemp(folder))

@@ -31,7 +31,7 @@ static int parse(struct mu_graph *g, const char *const *nodes)
 }
 #define PARSE(g, ...) parse(g, (const char *const[]){__VA_ARGS__, NULL})
 
-static void parse__links_inputs_in_any_order(void **state)
+static void parse__of_nodes_in_any_order__links_their_inputs(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 
@@ -47,7 +47,7 @@ static void parse__links_inputs_in_any_order(void **state)
 	assert_ptr_equal(mu_graph_find(g, "e")->inputs[0].node, a);
 }
 
-static void parse__that_fails__leaves_the_graph_as_it_was(void **state)
+static void parse__that_fails__leaves_the_graph_unchanged(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 
@@ -113,7 +113,7 @@ static struct mu_graph *every_kind(void)
 	return g;
 }
 
-static void every_kind_of_attribute__survives_write_and_parse(void **state)
+static void attribute__of_every_kind__reads_back(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = every_kind();
 	MU_AUTO(mu_graph_free) struct mu_graph *h = mu_graph_new();
@@ -131,7 +131,7 @@ static void every_kind_of_attribute__survives_write_and_parse(void **state)
 	assert_true(mu_span_eq(mu_buf_span(&first), mu_buf_span(&second)));
 }
 
-static void copied_node__has_attributes_of_its_own(void **state)
+static void copied_node__after_its_graph_is_freed__has_its_attributes(void **state)
 {
 	struct mu_graph *g = every_kind();
 	MU_AUTO(mu_graph_free) struct mu_graph *h = mu_graph_new();
@@ -153,7 +153,7 @@ static void graph__truncated_or_corrupted__never_crashes_the_parser(void **state
 	mu_graph_write(g, &b);
 	for (size_t i = 0; i < b.len; i++) {
 		struct mu_graph *h = mu_graph_new();
-		char *cut = mu_xmalloc(i + 1); /* so that a read past the end is seen */
+		char *cut = mu_xmalloc(i + 1); /* exact size, for ASan */
 		memcpy(cut, b.data, i);
 		mu_graph_parse(h, (struct mu_span){cut, i}, NULL);
 		free(cut);
@@ -226,7 +226,7 @@ static void constants__larger_than_the_limit_when_expanded__are_rejected(void **
 	assert_int_equal(g->n_nodes, 0);
 }
 
-static void attribute_not_given__is_the_ops_default(void **state)
+static void attribute__not_set__has_the_default_of_the_op(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	struct mu_node *n;
@@ -242,7 +242,7 @@ static void attribute_not_given__is_the_ops_default(void **state)
 		     "MatMul has no attribute 'no_such'");
 }
 
-/* A library that is said twice, as two fields of one message, is an extension of itself. */
+/* The message has two equal library fields; the second extends the first. */
 static void gradient__defined_twice__is_written_once(void **state)
 {
 	static const char twice[] = "\x12\x08\x12\x06\x0a\x01"
@@ -258,10 +258,10 @@ static void gradient__defined_twice__is_written_once(void **state)
 	assert_true(out.len < 20);
 }
 
-/* Names enough that a map, whose order is drawn anew in each process, would mix them. */
-static void a_library__is_written_the_same_whatever_order_it_came_in(void **state)
+/* With this many names, the random iteration order of a map would differ between processes. */
+static void library__parsed_in_any_order__is_written_in_one(void **state)
 {
-	struct mu_buf ways[2] = {{0}, {0}};
+	struct mu_buf written[2] = {{0}, {0}};
 
 	for (int way = 0; way < 2; way++) {
 		MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
@@ -276,12 +276,12 @@ static void a_library__is_written_the_same_whatever_order_it_came_in(void **stat
 		}
 		mu_pb_end(&in, library);
 		assert_ok(mu_graph_parse(g, mu_buf_span(&in), &err), &err);
-		mu_graph_write(g, &ways[way]);
+		mu_graph_write(g, &written[way]);
 	}
-	assert_true(ways[0].len > 40 * 6);
-	assert_true(mu_span_eq(mu_buf_span(&ways[0]), mu_buf_span(&ways[1])));
-	mu_buf_fini(&ways[0]);
-	mu_buf_fini(&ways[1]);
+	assert_true(written[0].len > 40 * 6);
+	assert_true(mu_span_eq(mu_buf_span(&written[0]), mu_buf_span(&written[1])));
+	mu_buf_fini(&written[0]);
+	mu_buf_fini(&written[1]);
 }
 
 static void truncated_gradient__is_invalid(void **state)
@@ -295,17 +295,17 @@ static void truncated_gradient__is_invalid(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_library__is_written_the_same_whatever_order_it_came_in),
+	    cmocka_unit_test(library__parsed_in_any_order__is_written_in_one),
 	    cmocka_unit_test(truncated_gradient__is_invalid),
-	    cmocka_unit_test(parse__links_inputs_in_any_order),
-	    cmocka_unit_test(parse__that_fails__leaves_the_graph_as_it_was),
-	    cmocka_unit_test(every_kind_of_attribute__survives_write_and_parse),
-	    cmocka_unit_test(copied_node__has_attributes_of_its_own),
+	    cmocka_unit_test(parse__of_nodes_in_any_order__links_their_inputs),
+	    cmocka_unit_test(parse__that_fails__leaves_the_graph_unchanged),
+	    cmocka_unit_test(attribute__of_every_kind__reads_back),
+	    cmocka_unit_test(copied_node__after_its_graph_is_freed__has_its_attributes),
 	    cmocka_unit_test(graph__truncated_or_corrupted__never_crashes_the_parser),
 	    cmocka_unit_test(attributes__nested_too_deep__are_invalid),
 	    cmocka_unit_test(gradient__defined_twice__is_written_once),
 	    cmocka_unit_test(constants__larger_than_the_limit_when_expanded__are_rejected),
-	    cmocka_unit_test(attribute_not_given__is_the_ops_default),
+	    cmocka_unit_test(attribute__not_set__has_the_default_of_the_op),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

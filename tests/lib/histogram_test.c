@@ -3,16 +3,16 @@
 
 #include "lib/base/histogram.h"
 
-static void a_histogram__adds_up_its_buckets__and_counts_each_once(void **state)
+static void histogram__of_values__has_cumulative_buckets_and_their_sum(void **state)
 {
 	struct mu_histogram h = {.bounds = mu_histogram_call_bounds};
 	MU_AUTO_BUF out = {0};
 
-	mu_histogram_add(&h, 0.001); /* a bound is inside */
+	mu_histogram_add(&h, 0.001); /* equal to a bound, which belongs to its bucket */
 	mu_histogram_add(&h, 0.002);
 	mu_histogram_add(&h, 0.75);
 	mu_histogram_add(&h, 100);
-	mu_histogram_add(&h, -5); /* a clock was set back */
+	mu_histogram_add(&h, -5); /* as after a clock is set back */
 	mu_histogram_write_type("x_seconds", &out);
 	mu_histogram_write(&h, "x_seconds", "a=\"b\"", &out);
 	assert_non_null(strstr(out.data, "# TYPE x_seconds histogram\n"));
@@ -29,7 +29,7 @@ static void a_histogram__adds_up_its_buckets__and_counts_each_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_histogram__adds_up_its_buckets__and_counts_each_once),
+	    cmocka_unit_test(histogram__of_values__has_cumulative_buckets_and_their_sum),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task's page is asked, and told, without the API server between. */
+/* Requests to the HTTP server of a task, which do not pass the API server. */
 #include "lib/net/http_client.h"
 
 #include <stdio.h>

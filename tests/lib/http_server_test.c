@@ -13,8 +13,8 @@
 #include "tests/test.h"
 #include "tests/wait.h"
 
-enum { ENOUGH_PEERS = 40 }; /* more than the server has places */
-enum { TAKEN = 64 };        /* of descriptors */
+enum { MANY_PEERS = 40 }; /* more than the server's connection limit */
+enum { MAX_FD = 64 };     /* RLIMIT_NOFILE */
 
 static void echo(void *ctx, const struct mu_http_request *rq, struct mu_http_answer *out)
 {
@@ -42,7 +42,7 @@ static int dial(int port)
 	return fd;
 }
 
-/* The whole answer to these bytes, until the server closes the connection. */
+/* Sends these bytes and reads the response until the server closes the connection. */
 static void exchange(int port, const char *request, struct mu_buf *out)
 {
 	char piece[4096];
@@ -65,7 +65,7 @@ static bool answers(int port)
 	return out.len && strstr(out.data, "me|GET|/now");
 }
 
-static void request__gets_a_whole_answer_or_an_error(void **state)
+static void request__valid_or_malformed__gets_a_response_or_an_error(void **state)
 {
 	static const struct {
 		const char *request, *status, *body;
@@ -144,94 +144,95 @@ static void body__over_the_limit__is_rejected(void **state)
 	mu_http_stop(h);
 }
 
-/* Idle connections end in a few seconds; when they hold all places, the oldest makes room. */
-static void slow_peers__do_not_block_other_clients(void **state)
+/* The server closes idle connections after a few seconds. At the connection limit it closes the
+ * oldest one. */
+static void peers__that_are_slow__do_not_block_other_clients(void **state)
 {
 	struct mu_http_server *h;
-	int peers[ENOUGH_PEERS], port;
+	int peers[MANY_PEERS], port;
 	char byte;
 	struct mu_err err;
 
 	assert_ok(mu_http_start("127.0.0.1", 0, echo, "me", &h, &port, &err), &err);
-	for (int i = 0; i < ENOUGH_PEERS; i++) {
+	for (int i = 0; i < MANY_PEERS; i++) {
 		peers[i] = dial(port);
 		assert_int_equal(send(peers[i], "GET", 3, MSG_NOSIGNAL), 3);
 		if (i == 2)
 			assert_true(answers(port));
 	}
-	for (int i = 0; i < ENOUGH_PEERS; i++)
+	for (int i = 0; i < MANY_PEERS; i++)
 		assert_true(answers(port));
-	for (int i = 0; i < ENOUGH_PEERS; i++) {
+	for (int i = 0; i < MANY_PEERS; i++) {
 		assert_true(recv(peers[i], &byte, 1, 0) <= 0);
 		close(peers[i]);
 	}
 	mu_http_stop(h);
 }
 
-/* A body of the largest size. */
-static void a_body_in_pieces__arrives(void **state)
+/* The body has the maximum size. */
+static void body__sent_in_pieces__is_received(void **state)
 {
-	enum { MOST = 256 << 10 };
-	MU_AUTO_FREE char *body = mu_xmalloc(MOST);
-	MU_AUTO_BUF heard = {0};
+	enum { MAX_BODY = 256 << 10 };
+	MU_AUTO_FREE char *body = mu_xmalloc(MAX_BODY);
+	MU_AUTO_BUF response = {0};
 	struct mu_http_server *h;
 	char head[64], piece[4096];
 	ssize_t n;
 	int fd, port;
 	struct mu_err err;
 
-	memset(body, 'x', MOST);
+	memset(body, 'x', MAX_BODY);
 	snprintf(head, sizeof(head), "POST /c HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n",
-		 MOST);
+		 MAX_BODY);
 	assert_ok(mu_http_start("127.0.0.1", 0, echo, "me", &h, &port, &err), &err);
 	fd = dial(port);
 	assert_int_equal(send(fd, head, strlen(head), MSG_NOSIGNAL), (ssize_t)strlen(head));
-	for (size_t sent = 0; sent < MOST; sent += (size_t)n)
-		assert_true((n = send(fd, body + sent, MOST - sent, MSG_NOSIGNAL)) > 0);
+	for (size_t sent = 0; sent < MAX_BODY; sent += (size_t)n)
+		assert_true((n = send(fd, body + sent, MAX_BODY - sent, MSG_NOSIGNAL)) > 0);
 	while ((n = recv(fd, piece, sizeof(piece), 0)) > 0)
-		mu_buf_put(&heard, piece, (size_t)n);
+		mu_buf_put(&response, piece, (size_t)n);
 	assert_int_equal(n, 0);
-	assert_non_null(strstr(heard.data, "me|POST|/c|xxx"));
-	assert_true(heard.len > MOST);
+	assert_non_null(strstr(response.data, "me|POST|/c|xxx"));
+	assert_true(response.len > MAX_BODY);
 	close(fd);
 	mu_http_stop(h);
 }
 
-struct ending {
+struct stopping {
 	struct mu_http_server *server;
 	pthread_t thread;
 };
 
 static void *stop(void *arg)
 {
-	struct ending *e = arg;
+	struct stopping *e = arg;
 
 	mu_http_stop(e->server);
 	return NULL;
 }
 
-static void end_the_server(void *ctx, const struct mu_http_request *rq, struct mu_http_answer *out)
+static void stop_server(void *ctx, const struct mu_http_request *rq, struct mu_http_answer *out)
 {
-	struct ending *e = ctx;
+	struct stopping *e = ctx;
 
 	assert_int_equal(pthread_create(&e->thread, NULL, stop, e), 0);
-	wait_ms(50); /* so that the stop is there before the answer */
+	wait_ms(50); /* mu_http_stop() starts before the response */
 	echo("me", rq, out);
 }
 
 static void request__that_stops_the_server__is_answered(void **state)
 {
-	struct ending e;
+	struct stopping e;
 	struct mu_err err;
 	int port;
 
-	assert_ok(mu_http_start("127.0.0.1", 0, end_the_server, &e, &e.server, &port, &err), &err);
+	assert_ok(mu_http_start("127.0.0.1", 0, stop_server, &e, &e.server, &port, &err), &err);
 	assert_true(answers(port));
 	pthread_join(e.thread, NULL);
 }
 
 /* A pending connection stays in the backlog and poll() reports it each time. */
-static void without_descriptors__the_server_waits_and_goes_on(void **state)
+static void server__without_descriptors__waits_and_recovers(void **state)
 {
 	struct mu_http_server *h;
 	struct rlimit own, none;
@@ -241,8 +242,8 @@ static void without_descriptors__the_server_waits_and_goes_on(void **state)
 
 	assert_ok(mu_http_start("127.0.0.1", 0, echo, "me", &h, &port, &err), &err);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0 && fd < TAKEN);
-	while ((last = dup(fd)) < TAKEN) /* as many as poll() may be asked for, and no gap */
+	assert_true(fd >= 0 && fd < MAX_FD);
+	while ((last = dup(fd)) < MAX_FD) /* occupies all descriptors up to the limit */
 		assert_true(last > fd);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &own), 0);
 	none = (struct rlimit){(rlim_t)last + 1, own.rlim_max};
@@ -261,13 +262,13 @@ static void without_descriptors__the_server_waits_and_goes_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(request__gets_a_whole_answer_or_an_error),
-	    cmocka_unit_test(a_body_in_pieces__arrives),
+	    cmocka_unit_test(request__valid_or_malformed__gets_a_response_or_an_error),
+	    cmocka_unit_test(body__sent_in_pieces__is_received),
 	    cmocka_unit_test(request__that_is_too_long__is_an_error),
 	    cmocka_unit_test(body__over_the_limit__is_rejected),
 	    cmocka_unit_test(request__that_stops_the_server__is_answered),
-	    cmocka_unit_test(slow_peers__do_not_block_other_clients),
-	    cmocka_unit_test(without_descriptors__the_server_waits_and_goes_on),
+	    cmocka_unit_test(peers__that_are_slow__do_not_block_other_clients),
+	    cmocka_unit_test(server__without_descriptors__waits_and_recovers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,7 @@ static void put(const char *bytes, size_t n)
 	assert_ok(mu_write_file(path, bytes, n, &err), &err);
 }
 
-static void csv__with_a_heading__is_a_table_of_numbers(void **state)
+static void csv__with_a_header__is_a_table_of_numbers(void **state)
 {
 	MU_AUTO_TENSOR t = {0};
 
@@ -27,7 +27,7 @@ static void csv__with_a_heading__is_a_table_of_numbers(void **state)
 	assert_true(MU_DATA(double, &t)[1] == 2.5 && MU_DATA(double, &t)[3] == -40);
 }
 
-static void csv__with_a_byte_order_mark_and_comments_before_the_heading__is_read(void **state)
+static void csv__with_a_byte_order_mark_and_comments_before_the_header__is_read(void **state)
 {
 	static const char *const texts[] = {"\xef\xbb\xbf# comment\n\nx,y\n1,2\n3,4\n",
 					    "\xef\xbb\xbf"
@@ -41,7 +41,7 @@ static void csv__with_a_byte_order_mark_and_comments_before_the_heading__is_read
 	}
 }
 
-static void csv__that_is_wrong__names_line_and_column(void **state)
+static void csv__with_a_fault__names_line_and_column(void **state)
 {
 	static const char *const cases[][2] = {
 	    {"1,2\n3,x\n", "x.csv:2: column 2: 'x' is not a number"},
@@ -91,7 +91,7 @@ static void mnist__as_shipped__has_its_shape(void **state)
 	assert_string_equal(mu_shape_str(&t.shape), "[2000,28,28]");
 }
 
-static void idx__of_int16__is_turned_to_this_machines_order(void **state)
+static void idx__of_int16__is_in_native_byte_order(void **state)
 {
 	MU_AUTO_TENSOR t = {0};
 
@@ -101,7 +101,7 @@ static void idx__of_int16__is_turned_to_this_machines_order(void **state)
 	assert_int_equal(MU_DATA(int16_t, &t)[1], -2);
 }
 
-static void idx__that_is_wrong__names_file_and_offset(void **state)
+static void idx__with_a_fault__names_file_and_offset(void **state)
 {
 	struct mu_tensor t;
 
@@ -117,7 +117,7 @@ static void idx__that_is_wrong__names_file_and_offset(void **state)
 	assert_fails(mu_idx_read(&t, "/nonexistent", &err), &err, MU_NOT_FOUND, "/nonexistent");
 }
 
-static void gzip__that_is_broken__names_the_offset(void **state)
+static void gzip__corrupted__names_the_offset(void **state)
 {
 	MU_AUTO_BUF bytes = {0};
 	struct mu_tensor t;
@@ -139,15 +139,15 @@ static void gzip__that_is_broken__names_the_offset(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(csv__with_a_heading__is_a_table_of_numbers),
-	    cmocka_unit_test(csv__with_a_byte_order_mark_and_comments_before_the_heading__is_read),
-	    cmocka_unit_test(csv__that_is_wrong__names_line_and_column),
+	    cmocka_unit_test(csv__with_a_header__is_a_table_of_numbers),
+	    cmocka_unit_test(csv__with_a_byte_order_mark_and_comments_before_the_header__is_read),
+	    cmocka_unit_test(csv__with_a_fault__names_line_and_column),
 	    cmocka_unit_test(missing_file__fails_with_the_folder_of_its_relative_path),
 	    cmocka_unit_test(digits__as_shipped__have_all_rows),
 	    cmocka_unit_test(mnist__as_shipped__has_its_shape),
-	    cmocka_unit_test(idx__of_int16__is_turned_to_this_machines_order),
-	    cmocka_unit_test(idx__that_is_wrong__names_file_and_offset),
-	    cmocka_unit_test(gzip__that_is_broken__names_the_offset),
+	    cmocka_unit_test(idx__of_int16__is_in_native_byte_order),
+	    cmocka_unit_test(idx__with_a_fault__names_file_and_offset),
+	    cmocka_unit_test(gzip__corrupted__names_the_offset),
 	};
 
 	close(mkstemp(path));

@@ -8,7 +8,7 @@
 #include "lib/inline/inline.h"
 #include "tests/test.h"
 
-/* name(x: float) -> (y: float) = op(x), or op(node) when there is one of that name */
+/* Adds name(x: float) -> (y: float). Its body is the node inner = op(x); y is the output `ret`. */
 static void put_function(struct mu_buf *library, const char *name, const char *op, const char *ret)
 {
 	size_t f = mu_pb_begin(library, 1), s = mu_pb_begin(library, 1), a;
@@ -36,7 +36,7 @@ static void put_function(struct mu_buf *library, const char *name, const char *o
 	mu_pb_put_str(library, 1, "y");
 	mu_pb_put_str(library, 2, ret);
 	mu_pb_end(library, a);
-	/* the tag of this field is the digit '2', which is no part of the number that `ret` ends in
+	/* the tag of this field is the byte '2': a number at the end of `ret` must not include it
 	 */
 	a = mu_pb_begin(library, 6);
 	mu_pb_put_str(library, 1, "inner");
@@ -73,7 +73,7 @@ static struct mu_graph *graph_of(struct mu_buf *nodes, const struct mu_buf *libr
 	return g;
 }
 
-static void a_call_by_name__becomes_the_functions_nodes(void **state)
+static void call__by_name__becomes_the_nodes_of_the_function(void **state)
 {
 	MU_AUTO_BUF library = {0};
 	struct mu_buf nodes = {0};
@@ -96,7 +96,7 @@ static void a_call_by_name__becomes_the_functions_nodes(void **state)
 	assert_ptr_equal(second->inputs[0].node, first);
 }
 
-/* outer(x: T) -> (y: T), with a call of double[T=$T] */
+/* Adds outer(x: T) -> (y: T), which calls double[T=$T]. */
 static void put_polymorphic(struct mu_buf *b)
 {
 	size_t f = mu_pb_begin(b, 1), s = mu_pb_begin(b, 1), at[6];
@@ -180,7 +180,7 @@ static void library__extended_many_times__has_all_functions(void **state)
 	mu_library_unref(l);
 }
 
-/* A function of two nodes with three attributes; reversed: the same in another order. */
+/* A function of two nodes with three attributes, in the order of `reversed`. */
 static void put_with_maps(struct mu_buf *library, bool reversed, const char *more, int64_t value,
 			  const char *input)
 {
@@ -214,7 +214,7 @@ static void function__defined_again__must_be_the_same(void **state)
 		const char *more, *input;
 		int64_t value;
 		bool reversed, is_same;
-	} again[] = {{"V", "x", 1, false, true},  {"V", "x", 1, true, true},
+	} cases[] = {{"V", "x", 1, false, true},  {"V", "x", 1, true, true},
 		     {"V", "x", 2, false, false}, {"V", "x", 2, true, false},
 		     {"W", "x", 1, true, false},  {"V", "y", 1, true, false}};
 	struct mu_library *l = NULL;
@@ -223,11 +223,11 @@ static void function__defined_again__must_be_the_same(void **state)
 
 	put_with_maps(&first, false, "V", 1, "x");
 	assert_ok(mu_library_extend(&l, mu_buf_span(&first), &err), &err);
-	for (unsigned i = 0; i < MU_COUNT(again); i++) {
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_BUF next = {0};
-		put_with_maps(&next, again[i].reversed, again[i].more, again[i].value,
-			      again[i].input);
-		if (again[i].is_same)
+		put_with_maps(&next, cases[i].reversed, cases[i].more, cases[i].value,
+			      cases[i].input);
+		if (cases[i].is_same)
 			assert_ok(mu_library_extend(&l, mu_buf_span(&next), &err), &err);
 		else
 			assert_fails(mu_library_extend(&l, mu_buf_span(&next), &err), &err,
@@ -238,7 +238,7 @@ static void function__defined_again__must_be_the_same(void **state)
 	mu_library_unref(l);
 }
 
-static void function__that_calls_itself__is_rejected(void **state)
+static void recursive_function__is_rejected(void **state)
 {
 	MU_AUTO_BUF library = {0};
 	struct mu_buf nodes = {0};
@@ -279,11 +279,11 @@ static void function_body__with_an_unknown_output__is_invalid(void **state)
 		put_node(&nodes, "out", "bad", "call");
 		MU_AUTO(mu_graph_free) struct mu_graph *g = graph_of(&nodes, &library);
 		int rc = mu_graph_inline(g, &err);
-		assert_true(rc < 0 || i == 3); /* an output too far is the next check's to find */
+		assert_true(rc < 0 || i == 3); /* a later check finds an invalid output index */
 	}
 }
 
-/* Inlining gives _Arg and _Retval a meaning of their own. */
+/* Inlining uses the ops _Arg and _Retval for arguments and results. */
 static void function_body__with_args_or_retvals__is_invalid(void **state)
 {
 	static const char *const ops[] = {"_Arg", "_Retval"};
@@ -301,10 +301,10 @@ static void function_body__with_args_or_retvals__is_invalid(void **state)
 	}
 }
 
-/* A node with the function "f" as `attr`, a list of types for each of `lists`; its inputs are
- * `firsts` placeholders of type `first`, then "in". */
+/* Adds a node with the function "f" in the attribute `attr` and one type in each list attribute of
+ * `lists`. Its inputs are `n_firsts` times the placeholder "first" of type `first`, then "in". */
 static struct mu_node *add_call(struct mu_graph *g, const char *op, const char *attr,
-				const char *const *lists, unsigned firsts, enum mu_dtype first)
+				const char *const *lists, unsigned n_firsts, enum mu_dtype first)
 {
 	struct mu_func f = {.name = "f"};
 	struct mu_attr func = {.kind = MU_ATTR_FUNC, .func = &f};
@@ -316,14 +316,14 @@ static struct mu_node *add_call(struct mu_graph *g, const char *op, const char *
 
 	assert_int_equal(mu_graph_add(g, "first", "Placeholder", &n, NULL), 0);
 	mu_node_set_attr(g, n, "dtype", &dtype);
-	for (unsigned i = 0; i < firsts; i++)
+	for (unsigned i = 0; i < n_firsts; i++)
 		in[i] = (struct mu_input){n, 0};
-	in[firsts] = (struct mu_input){mu_graph_find(g, "in"), 0};
+	in[n_firsts] = (struct mu_input){mu_graph_find(g, "in"), 0};
 	assert_int_equal(mu_graph_add(g, "call", op, &n, NULL), 0);
 	mu_node_set_attr(g, n, attr, &func);
 	for (; *lists; lists++)
 		mu_node_set_attr(g, n, *lists, &types);
-	mu_node_set_inputs(g, n, in, firsts + 1, NULL, 0);
+	mu_node_set_inputs(g, n, in, n_firsts + 1, NULL, 0);
 	return n;
 }
 
@@ -393,7 +393,7 @@ static void remote_call__to_a_constant_device__runs_on_that_device(void **state)
 	assert_string_equal(mu_graph_find(g, "call/inner")->device, "/job:ps/task:1");
 }
 
-static void a_counted_loop__becomes_nodes_and_a_check(void **state)
+static void for_loop__becomes_nodes_and_a_check(void **state)
 {
 	static const char *const lists[] = {"T", NULL};
 	MU_AUTO_BUF library = {0};
@@ -411,7 +411,7 @@ static void a_counted_loop__becomes_nodes_and_a_check(void **state)
 	assert_null(mu_graph_find(g, "call/exit_4"));
 }
 
-/* SymbolicGradient of f(x: float) -> (y: float) = op(x), inlined. */
+/* Inlines the SymbolicGradient of f(x: float) -> (y: float) = op(x). */
 static int inline_gradient(const char *op, const char *ret, struct mu_graph **g, struct mu_err *err)
 {
 	MU_AUTO_BUF library = {0};
@@ -428,7 +428,7 @@ static int inline_gradient(const char *op, const char *ret, struct mu_graph **g,
 	return mu_graph_inline(*g, err);
 }
 
-static void a_gradient__becomes_the_nodes_that_compute_it(void **state)
+static void gradient__becomes_the_nodes_that_compute_it(void **state)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = NULL;
 	struct mu_err err;
@@ -453,12 +453,12 @@ static void gradient__of_an_op_without_gradient__is_rejected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_call_by_name__becomes_the_functions_nodes),
+	    cmocka_unit_test(call__by_name__becomes_the_nodes_of_the_function),
 	    cmocka_unit_test(
 		function_attribute__within_a_function__takes_the_attributes_of_the_call),
 	    cmocka_unit_test(library__extended_many_times__has_all_functions),
 	    cmocka_unit_test(function__defined_again__must_be_the_same),
-	    cmocka_unit_test(function__that_calls_itself__is_rejected),
+	    cmocka_unit_test(recursive_function__is_rejected),
 	    cmocka_unit_test(function_calls__in_a_cycle__are_rejected),
 	    cmocka_unit_test(function_body__with_an_unknown_output__is_invalid),
 	    cmocka_unit_test(function_body__with_args_or_retvals__is_invalid),
@@ -466,8 +466,8 @@ int main(void)
 	    cmocka_unit_test(remote_call__to_a_constant_device__runs_on_that_device),
 	    cmocka_unit_test(
 		remote_call__to_a_device_given_by_an_argument__runs_on_the_default_device),
-	    cmocka_unit_test(a_counted_loop__becomes_nodes_and_a_check),
-	    cmocka_unit_test(a_gradient__becomes_the_nodes_that_compute_it),
+	    cmocka_unit_test(for_loop__becomes_nodes_and_a_check),
+	    cmocka_unit_test(gradient__becomes_the_nodes_that_compute_it),
 	    cmocka_unit_test(gradient__of_an_op_without_gradient__is_rejected),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 #include "lib/base/mem.h"
 #include "tests/test.h"
 
-/* Compares the tree, which it takes, with the text. */
+/* Compares the tree with the text; frees the tree. */
 static void expect(cJSON *tree, const char *text)
 {
 	char *printed = cJSON_PrintUnformatted(tree);
@@ -18,13 +18,13 @@ static void expect(cJSON *tree, const char *text)
 	cJSON_Delete(tree);
 }
 
-static void pattern__with_quotes_and_values__becomes_a_tree(void **state)
+static void format__with_quotes_and_values__becomes_a_tree(void **state)
 {
 	expect(mu_json_pack("{'a': %s, %s: [%d, true]}", "it's \"b\"\n", "b", -3),
 	       "{\"a\":\"it's \\\"b\\\"\\n\",\"b\":[-3,true]}");
 }
 
-static void members__that_are_set__replace_all_but_objects(void **state)
+static void members__set__replace_values_and_merge_objects(void **state)
 {
 	cJSON *tree = mu_json_pack("{'a': {'x': 1, 'y': 2}, 'b': [1], 'c': null, 'd': 1}");
 
@@ -33,7 +33,7 @@ static void members__that_are_set__replace_all_but_objects(void **state)
 	expect(tree, "{\"a\":{\"x\":1,\"y\":3,\"z\":4},\"b\":[2],\"c\":{\"x\":1},\"d\":\"2\"}");
 }
 
-static void members__that_are_filled_in__leave_those_that_exist(void **state)
+static void members__filled_in__keep_existing_values(void **state)
 {
 	cJSON *tree = mu_json_pack("{'a': {'x': 1}, 'b': null}");
 
@@ -41,7 +41,7 @@ static void members__that_are_filled_in__leave_those_that_exist(void **state)
 	expect(tree, "{\"a\":{\"x\":1},\"b\":null,\"c\":{\"x\":1}}");
 }
 
-static void patches__turn_one_into_the_other(void **state)
+static void merge_patch__of_two_values__is_their_difference(void **state)
 {
 	static const struct {
 		const char *from, *to, *patch;
@@ -75,10 +75,10 @@ static void patches__turn_one_into_the_other(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(pattern__with_quotes_and_values__becomes_a_tree),
-	    cmocka_unit_test(members__that_are_set__replace_all_but_objects),
-	    cmocka_unit_test(members__that_are_filled_in__leave_those_that_exist),
-	    cmocka_unit_test(patches__turn_one_into_the_other),
+	    cmocka_unit_test(format__with_quotes_and_values__becomes_a_tree),
+	    cmocka_unit_test(members__set__replace_values_and_merge_objects),
+	    cmocka_unit_test(members__filled_in__keep_existing_values),
+	    cmocka_unit_test(merge_patch__of_two_values__is_their_difference),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

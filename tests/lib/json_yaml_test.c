@@ -24,7 +24,7 @@ static char *yaml_as_json(const char *text)
 	return mu_buf_take(&out);
 }
 
-static void yaml__of_all_kinds__becomes_the_json_that_kubectl_sends(void **state)
+static void yaml__of_all_kinds__becomes_the_json_of_kubectl(void **state)
 {
 	static const char *const cases[][2] = {
 	    {"[0o17, 0o-7, 0o8]", "[15,\"0o-7\",\"0o8\"]"},
@@ -46,7 +46,7 @@ static void yaml__of_all_kinds__becomes_the_json_that_kubectl_sends(void **state
 	}
 }
 
-static void yaml__that_is_wrong__names_file_and_line(void **state)
+static void yaml__with_a_fault__names_file_and_line(void **state)
 {
 	static const char *const cases[][2] = {
 	    {"a: 1\nb: [1, 2\n", "t.yaml:3:"},
@@ -82,7 +82,7 @@ static void yaml__that_is_wrong__names_file_and_line(void **state)
 			     MU_INVALID_ARGUMENT, cases[i][1]);
 }
 
-static void yaml__merge_keys__add_what_the_map_does_not_set(void **state)
+static void yaml__with_merge_keys__adds_missing_keys(void **state)
 {
 	static const char *const cases[][2] = {
 	    {"d:\n  <<: *b\n  x: 3\n", "{\"x\":3,\"y\":{\"k\":2}}"},
@@ -105,7 +105,7 @@ static void yaml__merge_keys__add_what_the_map_does_not_set(void **state)
 	}
 }
 
-/* Processor time to read a map of many keys, and `more`. */
+/* Returns the CPU time to parse a map of many keys followed by `more`. */
 static double time_to_read(const char *more)
 {
 	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
@@ -120,14 +120,14 @@ static double time_to_read(const char *more)
 	return (double)(clock() - start) / CLOCKS_PER_SEC;
 }
 
-static void yaml__merge_key_with_many_keys__takes_little_longer_than_the_map(void **state)
+static void yaml__with_a_merge_key_of_many_keys__is_parsed_in_linear_time(void **state)
 {
 	double alone = time_to_read("");
 
 	assert_true(time_to_read("b: {<<: [*a, *a]}\n") < 0.2 + 10 * alone);
 }
 
-static void yaml__with_aliases_of_a_long_text__copies_none(void **state)
+static void yaml__with_aliases_of_a_long_text__does_not_copy_it(void **state)
 {
 	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
 	MU_AUTO_BUF text = {0};
@@ -220,12 +220,12 @@ static void json__with_a_nul__is_invalid(void **state)
 	assert_string_equal(d->root->first->text, "\\u0000");
 }
 
-/* A double has no 2^53 + 1: what was written is not known. */
-static void json__of_whole_numbers_from_2_to_the_53__are_no_ints(void **state)
+/* A double cannot represent 2^53 + 1, so the written integer is ambiguous. */
+static void json__of_integers_from_2_to_the_53__has_no_ints(void **state)
 {
 	static const struct {
 		const char *text;
-		int64_t value; /* 0: refused */
+		int64_t value; /* 0: rejected */
 	} cases[] = {
 	    {"{\"n\":9007199254740991}", 9007199254740991},
 	    {"{\"n\":-9007199254740991}", -9007199254740991},
@@ -305,9 +305,8 @@ static void json__read_as_yaml__has_the_lines_of_its_values(void **state)
 		     MU_INVALID_ARGUMENT, "j.json:3: not valid YAML");
 }
 
-/* Each cut off and each single byte made wrong: refused or read, never past its end (the copy has
- * no byte to spare, for the sanitizers). */
-static void json__cut_off_anywhere__is_invalid(void **state)
+/* The truncated copy has exact size, so that ASan detects a read past its end. */
+static void json__truncated__is_invalid(void **state)
 {
 	static const char whole[] =
 	    "{\"a\":[1,-2.5e+3,true,null,\"\\u00e9\\ud83d\\ude00\\n\"],\"b\":{\"c\":\"d\"}}";
@@ -322,7 +321,7 @@ static void json__cut_off_anywhere__is_invalid(void **state)
 	}
 }
 
-static void json__with_many_members__finds_the_one_given_twice(void **state)
+static void json__with_many_members__finds_a_duplicate(void **state)
 {
 	MU_AUTO_BUF text = {0};
 	struct mu_doc *d;
@@ -337,7 +336,7 @@ static void json__with_many_members__finds_the_one_given_twice(void **state)
 	}
 }
 
-static void json__that_is_wrong__names_the_line(void **state)
+static void json__with_a_fault__names_the_line(void **state)
 {
 	static const char *const cases[][2] = {
 	    {"{\n\"a\": nope}", "t:2: not valid JSON"},
@@ -409,7 +408,7 @@ static void getters__with_the_wrong_kind__name_the_path(void **state)
 	assert_true(f == -1);
 }
 
-static void known_keys__with_a_typo__suggest_the_word(void **state)
+static void known_keys__with_a_typo__suggest_the_key(void **state)
 {
 	static const char *const known[] = {"replicas", "kernels", NULL};
 	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
@@ -419,7 +418,7 @@ static void known_keys__with_a_typo__suggest_the_word(void **state)
 		     "did you mean 'replicas'?");
 }
 
-static void json__written__reads_back_the_same(void **state)
+static void json__written__reads_back(void **state)
 {
 	const char text[] = "{\"a\":[1,-2.5,1e300,0.1,0.30000000000000004],\"b\":"
 			    "\"q\\\"\\\\\\u0001\\n\",\"c\":{},\"d\":[]}";
@@ -442,7 +441,7 @@ static void documents__of_random_bytes__never_break_the_readers(void **state)
 	mutate_run(LLVMFuzzerTestOneInput, json, sizeof json - 1, 5000);
 }
 
-static void bytes__that_are_not_utf_8__become_question_marks(void **state)
+static void bytes__of_invalid_utf_8__become_question_marks(void **state)
 {
 	static const char *const cases[][2] = {
 	    {"a\xff-b", "a?-b"},
@@ -465,26 +464,26 @@ static void bytes__that_are_not_utf_8__become_question_marks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(yaml__of_all_kinds__becomes_the_json_that_kubectl_sends),
-	    cmocka_unit_test(yaml__that_is_wrong__names_file_and_line),
-	    cmocka_unit_test(yaml__merge_keys__add_what_the_map_does_not_set),
-	    cmocka_unit_test(yaml__merge_key_with_many_keys__takes_little_longer_than_the_map),
-	    cmocka_unit_test(yaml__with_aliases_of_a_long_text__copies_none),
+	    cmocka_unit_test(yaml__of_all_kinds__becomes_the_json_of_kubectl),
+	    cmocka_unit_test(yaml__with_a_fault__names_file_and_line),
+	    cmocka_unit_test(yaml__with_merge_keys__adds_missing_keys),
+	    cmocka_unit_test(yaml__with_a_merge_key_of_many_keys__is_parsed_in_linear_time),
+	    cmocka_unit_test(yaml__with_aliases_of_a_long_text__does_not_copy_it),
 	    cmocka_unit_test(yaml__with_exponential_aliases__is_rejected_at_once),
 	    cmocka_unit_test(yaml_and_json__nested_too_deep__are_invalid),
 	    cmocka_unit_test(json__of_all_kinds__is_read),
 	    cmocka_unit_test(json__with_a_nul__is_invalid),
-	    cmocka_unit_test(json__of_whole_numbers_from_2_to_the_53__are_no_ints),
+	    cmocka_unit_test(json__of_integers_from_2_to_the_53__has_no_ints),
 	    cmocka_unit_test(json__of_too_many_values__is_rejected_before_it_is_parsed),
 	    cmocka_unit_test(json__read_as_yaml__has_the_values_of_json),
 	    cmocka_unit_test(json__read_as_yaml__has_the_lines_of_its_values),
-	    cmocka_unit_test(json__cut_off_anywhere__is_invalid),
-	    cmocka_unit_test(json__with_many_members__finds_the_one_given_twice),
-	    cmocka_unit_test(json__that_is_wrong__names_the_line),
+	    cmocka_unit_test(json__truncated__is_invalid),
+	    cmocka_unit_test(json__with_many_members__finds_a_duplicate),
+	    cmocka_unit_test(json__with_a_fault__names_the_line),
 	    cmocka_unit_test(getters__with_the_wrong_kind__name_the_path),
-	    cmocka_unit_test(known_keys__with_a_typo__suggest_the_word),
-	    cmocka_unit_test(json__written__reads_back_the_same),
-	    cmocka_unit_test(bytes__that_are_not_utf_8__become_question_marks),
+	    cmocka_unit_test(known_keys__with_a_typo__suggest_the_key),
+	    cmocka_unit_test(json__written__reads_back),
+	    cmocka_unit_test(bytes__of_invalid_utf_8__become_question_marks),
 	    cmocka_unit_test(documents__of_random_bytes__never_break_the_readers),
 	};
 

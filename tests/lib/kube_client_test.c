@@ -2,10 +2,10 @@
 /* Calls and streams over TLS to a scripted HTTP/1.1 server. */
 #include "tests/lib/scripted_server.h"
 
-static void calls__over_one_connection__carry_who_asks(void **state)
+static void calls__over_one_connection__carry_the_token(void **state)
 {
 	static const char *const answers[] = {OK(THING), OK(THING), OK(THING), NULL};
-	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF metrics = {0};
 	struct mu_err err = {0};
 	struct server s;
 	struct kube_client *c = begin(&s, answers);
@@ -13,11 +13,11 @@ static void calls__over_one_connection__carry_who_asks(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(get(c, 0, &err), 0);
 	assert_int_equal(s.accepted, 1);
-	kube_client_metrics(c, &said);
+	kube_client_metrics(c, &metrics);
 	assert_non_null(
-	    strstr(said.data, "rest_client_requests_total{method=\"GET\",code=\"200\"} 3\n"));
+	    strstr(metrics.data, "rest_client_requests_total{method=\"GET\",code=\"200\"} 3\n"));
 	assert_non_null(
-	    strstr(said.data, "rest_client_request_duration_seconds_count{verb=\"GET\"} 3\n"));
+	    strstr(metrics.data, "rest_client_request_duration_seconds_count{verb=\"GET\"} 3\n"));
 	assert_non_null(strstr(s.last, "GET /x HTTP/1.1\r\n"));
 	assert_non_null(strstr(s.last, "\r\nAuthorization: Bearer the-token\r\n"));
 	end(c, &s);
@@ -26,15 +26,15 @@ static void calls__over_one_connection__carry_who_asks(void **state)
 static int prefer_http2(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 			const unsigned char *offered, unsigned n, void *arg)
 {
-	static const unsigned char ours[] = "\x02h2\x08http/1.1";
+	static const unsigned char preferred[] = "\x02h2\x08http/1.1";
 
-	return SSL_select_next_proto((unsigned char **)out, out_len, ours, sizeof(ours) - 1,
-				     offered, n) == OPENSSL_NPN_NEGOTIATED
+	return SSL_select_next_proto((unsigned char **)out, out_len, preferred,
+				     sizeof(preferred) - 1, offered, n) == OPENSSL_NPN_NEGOTIATED
 		   ? SSL_TLSEXT_ERR_OK
 		   : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-static void server_that_prefers_http2__is_called_by_http1(void **state)
+static void server__that_prefers_http2__is_called_by_http1(void **state)
 {
 	static const char *const answers[] = {OK(THING), NULL};
 	struct mu_err err = {0};
@@ -49,7 +49,7 @@ static void server_that_prefers_http2__is_called_by_http1(void **state)
 	end(c, &s);
 }
 
-static void call__on_a_connection_that_was_closed__is_made_again(void **state)
+static void call__on_a_closed_connection__is_repeated(void **state)
 {
 	static const char *const answers[] = {OK(THING), NULL, OK(THING), NULL, NULL};
 	struct mu_err err = {0};
@@ -57,20 +57,20 @@ static void call__on_a_connection_that_was_closed__is_made_again(void **state)
 	struct kube_client *c = begin(&s, answers);
 
 	assert_int_equal(get(c, 0, &err), 0);
-	assert_int_equal(get(c, 0, &err), 0); /* closed, and asked anew */
+	assert_int_equal(get(c, 0, &err), 0); /* repeated on a new connection */
 	assert_int_equal(s.accepted, 2);
-	/* but not for ever: a new connection that says nothing is an error */
+	/* a new connection without a response is an error */
 	assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
 	assert_int_equal(s.accepted, 3);
 	end(c, &s);
 }
 
-/* A client that shows a certificate: its subject is the server's common name here. */
-static void call__with_a_client_certificate__shows_it(void **state)
+/* The server records the subject of the client certificate. */
+static void call__with_a_client_certificate__sends_it(void **state)
 {
 	static const char *const answers[] = {OK(THING), NULL};
 	const struct {
-		const struct mu_certs *shown; /* NULL: none */
+		const struct mu_certs *client_certs; /* NULL: none */
 		int rc;
 	} cases[] = {{&certs, 0}, {&others, -MU_UNAVAILABLE}, {NULL, -MU_UNAVAILABLE}};
 
@@ -81,12 +81,12 @@ static void call__with_a_client_certificate__shows_it(void **state)
 		struct server s;
 
 		start(&s, &certs, answers);
-		demand_certificate(s.tls, &certs);
+		require_client_certificate(s.tls, &certs);
 		k.server = mu_xasprintf("https://127.0.0.1:%d", s.port);
 		mu_buf_puts(&k.ca, certs.ca);
-		if (cases[i].shown) {
-			mu_buf_puts(&k.cert, cases[i].shown->crt);
-			mu_buf_puts(&k.key, cases[i].shown->key);
+		if (cases[i].client_certs) {
+			mu_buf_puts(&k.cert, cases[i].client_certs->crt);
+			mu_buf_puts(&k.key, cases[i].client_certs->key);
 		}
 		assert_int_equal(kube_client_new(&c, &k, NULL), 0);
 		assert_int_equal(get(c, 0, &err), cases[i].rc);
@@ -96,7 +96,7 @@ static void call__with_a_client_certificate__shows_it(void **state)
 	}
 }
 
-static void client_certificate__that_cannot_be_read__is_the_callers_error(void **state)
+static void client_certificate__malformed__is_an_invalid_argument(void **state)
 {
 	static const char *const answers[] = {OK(THING), NULL};
 	struct mu_err err = {0};
@@ -114,8 +114,8 @@ static void client_certificate__that_cannot_be_read__is_the_callers_error(void *
 	end(c, &s);
 }
 
-/* The file of authorities is read again for new connections. */
-static void authorities__from_a_file__verify_the_server(void **state)
+/* The CA file is read again for new connections. */
+static void ca_file__read_for_each_connection__verifies_the_server(void **state)
 {
 	static const char *const answers[] = {OK(THING), NULL};
 	char path[] = "/tmp/muster-ca-XXXXXX";
@@ -123,15 +123,14 @@ static void authorities__from_a_file__verify_the_server(void **state)
 
 	assert_true(fd >= 0);
 	for (int good = 0; good < 2; good++) {
-		const struct mu_certs *authority = good ? &certs : &others;
+		const struct mu_certs *ca = good ? &certs : &others;
 		struct kube_config k = {0};
 		struct mu_err err = {0};
 		struct kube_client *c;
 		struct server s;
 
 		start(&s, &certs, answers);
-		assert_int_equal(mu_write_file(path, authority->ca, strlen(authority->ca), NULL),
-				 0);
+		assert_int_equal(mu_write_file(path, ca->ca, strlen(ca->ca), NULL), 0);
 		k.server = mu_xasprintf("https://127.0.0.1:%d", s.port);
 		k.ca_file = mu_xstrdup(path);
 		assert_int_equal(kube_client_new(&c, &k, NULL), 0);
@@ -167,7 +166,7 @@ static void call__to_a_server_with_another_certificate__fails(void **state)
 		if (cases[i].says) {
 			assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
 			assert_non_null(strstr(err.msg, cases[i].says));
-			assert_int_equal(s.asked, 0); /* the token stayed here */
+			assert_int_equal(s.asked, 0); /* the token was not sent */
 		} else {
 			assert_int_equal(get(c, 0, &err), 0);
 		}
@@ -175,14 +174,14 @@ static void call__to_a_server_with_another_certificate__fails(void **state)
 	}
 }
 
-static void call__without_an_answer__ends_in_time(void **state)
+static void call__without_a_response__ends_in_time(void **state)
 {
 	static const char *const answers[] = {"", "HTTP/1.1 200 OK\r\n", NULL};
 	struct mu_err err = {0};
 	struct server s;
 	struct kube_client *c = begin(&s, answers);
 
-	/* long enough to have asked, handshake and all, on a machine that is busy */
+	/* long enough for handshake and request, also on a busy machine */
 	assert_int_equal(get(c, 1000, &err), -MU_DEADLINE_EXCEEDED);
 	assert_int_equal(get(c, 1000, &err), -MU_DEADLINE_EXCEEDED);
 	assert_int_equal(s.asked, 2);
@@ -202,7 +201,7 @@ static void *wait_for_it(void *arg)
 	return NULL;
 }
 
-static void call__under_way__ends_when_the_client_is_stopped(void **state)
+static void call__pending__ends_when_the_client_is_stopped(void **state)
 {
 	static const char *const answers[] = {"", NULL};
 	struct waiting w = {0};
@@ -233,7 +232,7 @@ static int watch(struct kube_client *c, long seconds, struct mu_buf *got, struct
 	    err);
 }
 
-static void stream__of_many_chunks__loses_nothing(void **state)
+static void stream__of_many_chunks__is_complete(void **state)
 {
 	MU_AUTO_FREE char *chunk = malloc(40001);
 	MU_AUTO_BUF answer = {0};
@@ -265,8 +264,8 @@ static int keep_slowly(void *arg, const char *data, size_t len, struct mu_err *e
 	return 0;
 }
 
-/* The stream is paused, and resumed. */
-static void stream__that_is_read_slowly__loses_nothing(void **state)
+/* The client pauses and resumes the stream. */
+static void stream__read_slowly__is_complete(void **state)
 {
 	enum { BYTES = 8 << 20 };
 	MU_AUTO_BUF answer = {0};
@@ -300,7 +299,7 @@ static int fail_chunk(void *arg, const char *data, size_t len, struct mu_err *er
 }
 
 /* The server never ends the stream; the reader returns an error. */
-static void stream__whose_reader_fails__ends_at_once(void **state)
+static void stream__with_a_failing_reader__ends_at_once(void **state)
 {
 	static const char *const answers[] = {
 	    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", NULL};
@@ -330,7 +329,7 @@ static void *watch_it(void *arg)
 	return NULL;
 }
 
-static void stream__under_way__ends_when_the_client_is_stopped(void **state)
+static void stream__pending__ends_when_the_client_is_stopped(void **state)
 {
 	static const char *const answers[] = {
 	    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", NULL};
@@ -352,7 +351,7 @@ static void stream__under_way__ends_when_the_client_is_stopped(void **state)
 	end(w.client, &s);
 }
 
-static void stream__cut_in_the_middle__is_an_error(void **state)
+static void stream__truncated__is_an_error(void **state)
 {
 	static const char *const answers[] = {
 	    "!HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", NULL};
@@ -369,20 +368,20 @@ static void stream__cut_in_the_middle__is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(calls__over_one_connection__carry_who_asks),
-	    cmocka_unit_test(server_that_prefers_http2__is_called_by_http1),
-	    cmocka_unit_test(call__on_a_connection_that_was_closed__is_made_again),
-	    cmocka_unit_test(call__with_a_client_certificate__shows_it),
-	    cmocka_unit_test(client_certificate__that_cannot_be_read__is_the_callers_error),
-	    cmocka_unit_test(authorities__from_a_file__verify_the_server),
+	    cmocka_unit_test(calls__over_one_connection__carry_the_token),
+	    cmocka_unit_test(server__that_prefers_http2__is_called_by_http1),
+	    cmocka_unit_test(call__on_a_closed_connection__is_repeated),
+	    cmocka_unit_test(call__with_a_client_certificate__sends_it),
+	    cmocka_unit_test(client_certificate__malformed__is_an_invalid_argument),
+	    cmocka_unit_test(ca_file__read_for_each_connection__verifies_the_server),
 	    cmocka_unit_test(call__to_a_server_with_another_certificate__fails),
-	    cmocka_unit_test(call__without_an_answer__ends_in_time),
-	    cmocka_unit_test(call__under_way__ends_when_the_client_is_stopped),
-	    cmocka_unit_test(stream__of_many_chunks__loses_nothing),
-	    cmocka_unit_test(stream__that_is_read_slowly__loses_nothing),
-	    cmocka_unit_test(stream__whose_reader_fails__ends_at_once),
-	    cmocka_unit_test(stream__under_way__ends_when_the_client_is_stopped),
-	    cmocka_unit_test(stream__cut_in_the_middle__is_an_error),
+	    cmocka_unit_test(call__without_a_response__ends_in_time),
+	    cmocka_unit_test(call__pending__ends_when_the_client_is_stopped),
+	    cmocka_unit_test(stream__of_many_chunks__is_complete),
+	    cmocka_unit_test(stream__read_slowly__is_complete),
+	    cmocka_unit_test(stream__with_a_failing_reader__ends_at_once),
+	    cmocka_unit_test(stream__pending__ends_when_the_client_is_stopped),
+	    cmocka_unit_test(stream__truncated__is_an_error),
 	};
 	return cmocka_run_group_tests(tests, make_certs, free_certs);
 }

@@ -62,7 +62,7 @@ static void kubeconfig__with_inline_data__is_decoded(void **state)
 	kube_config_fini(&c);
 }
 
-static void kubeconfig__as_a_list__takes_the_first_of_each_name(void **state)
+static void kubeconfig__of_several_files__uses_the_first_of_each_name(void **state)
 {
 	char *paths[3];
 	struct kube_config c;
@@ -89,7 +89,7 @@ static void kubeconfig__as_a_list__takes_the_first_of_each_name(void **state)
 		free(paths[i]);
 }
 
-static void kubeconfig__that_is_wrong__says_what(void **state)
+static void kubeconfig__with_a_fault__names_it(void **state)
 {
 	static const struct {
 		const char *text, *message;
@@ -125,7 +125,7 @@ static void kubeconfig__that_is_wrong__says_what(void **state)
 	}
 }
 
-static void in_cluster__reads_token_authority_and_namespace(void **state)
+static void in_cluster_config__reads_token_ca_and_namespace(void **state)
 {
 	struct kube_config c;
 	struct mu_err err = {0};
@@ -146,8 +146,8 @@ static void in_cluster__reads_token_authority_and_namespace(void **state)
 	unsetenv("KUBERNETES_SERVICE_HOST");
 }
 
-/* As kubectl: a file wins over the service account of the pod. */
-static void file__in_a_pod__is_read_before_the_service_account(void **state)
+/* As in kubectl, a file takes precedence over the service account of the pod. */
+static void kubeconfig__in_a_pod__takes_precedence_over_the_service_account(void **state)
 {
 	MU_AUTO_FREE char *path =
 	    file("mine", "current-context: x\n"
@@ -172,10 +172,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(kubeconfig__with_inline_data__is_decoded),
-	    cmocka_unit_test(kubeconfig__as_a_list__takes_the_first_of_each_name),
-	    cmocka_unit_test(kubeconfig__that_is_wrong__says_what),
-	    cmocka_unit_test(in_cluster__reads_token_authority_and_namespace),
-	    cmocka_unit_test(file__in_a_pod__is_read_before_the_service_account),
+	    cmocka_unit_test(kubeconfig__of_several_files__uses_the_first_of_each_name),
+	    cmocka_unit_test(kubeconfig__with_a_fault__names_it),
+	    cmocka_unit_test(in_cluster_config__reads_token_ca_and_namespace),
+	    cmocka_unit_test(kubeconfig__in_a_pod__takes_precedence_over_the_service_account),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

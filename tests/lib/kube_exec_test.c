@@ -32,7 +32,7 @@ static void write_file(const char *name, const char *text, mode_t mode)
 	assert_int_equal(chmod(path, mode), 0);
 }
 
-/* A kubeconfig whose user has this exec, beside a plug-in with this body. */
+/* Loads a kubeconfig whose user has this exec, with a plug-in of this body in its folder. */
 static int load(struct kube_config *c, const char *exec, const char *script, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path = mu_xasprintf("%s/config", folder);
@@ -66,7 +66,7 @@ static int run(const char *exec, const char *script, struct kube_credential *out
 	return rc;
 }
 
-static void plug_in__that_prints_a_token__is_believed(void **state)
+static void plug_in__that_prints_a_token__gives_the_credential(void **state)
 {
 	struct kube_credential got = {0};
 	struct mu_err err = {0};
@@ -80,7 +80,7 @@ static void plug_in__that_prints_a_token__is_believed(void **state)
 	kube_credential_fini(&got);
 }
 
-static void plug_in__that_prints_a_certificate__is_believed(void **state)
+static void plug_in__that_prints_a_certificate__gives_the_credential(void **state)
 {
 	struct kube_credential got = {0};
 	struct mu_err err = {0};
@@ -96,7 +96,7 @@ static void plug_in__that_prints_a_certificate__is_believed(void **state)
 	kube_credential_fini(&got);
 }
 
-static void plug_in__gets_its_arguments_environment_and_the_cluster(void **state)
+static void plug_in__when_run__gets_arguments_environment_and_cluster(void **state)
 {
 	struct kube_credential got = {0};
 	struct mu_err err = {0};
@@ -151,7 +151,7 @@ static void plug_in__that_fails__is_named_with_its_output(void **state)
 	}
 }
 
-static void user__that_acts_for_another__is_read(void **state)
+static void user__with_impersonation__is_parsed(void **state)
 {
 	MU_AUTO_FREE char *path = mu_xasprintf("%s/config", folder);
 	struct kube_config c;
@@ -183,11 +183,11 @@ static void user__that_acts_for_another__is_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(plug_in__that_prints_a_token__is_believed),
-	    cmocka_unit_test(plug_in__that_prints_a_certificate__is_believed),
-	    cmocka_unit_test(plug_in__gets_its_arguments_environment_and_the_cluster),
+	    cmocka_unit_test(plug_in__that_prints_a_token__gives_the_credential),
+	    cmocka_unit_test(plug_in__that_prints_a_certificate__gives_the_credential),
+	    cmocka_unit_test(plug_in__when_run__gets_arguments_environment_and_cluster),
 	    cmocka_unit_test(plug_in__that_fails__is_named_with_its_output),
-	    cmocka_unit_test(user__that_acts_for_another__is_read),
+	    cmocka_unit_test(user__with_impersonation__is_parsed),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Credentials that change while the client lives: a token file that is rotated, and a plug-in whose
- * credential expires or is rejected. */
+/* Credentials that change: a rotated token file, and a plug-in with an expired or rejected
+ * credential. */
 #include "tests/lib/scripted_server.h"
 
 #include <sys/stat.h>
@@ -45,7 +45,7 @@ static void assert_sends(struct kube_identity *id, bool fresh, const char *token
 	assert_string_equal(headers.data, line);
 }
 
-/* A kubelet writes a new token long before the old one expires, so no 401 tells of it. */
+/* The kubelet writes a new token long before the old one expires, so no 401 occurs. */
 static void token_file__is_read_again_after_a_minute(void **state)
 {
 	MU_AUTO_FREE char *path = write_file("token", "first\n");
@@ -106,7 +106,7 @@ static size_t runs_of_plug_in(void)
 	return runs.len;
 }
 
-static void plug_in__runs_again_only_when_its_credential_is_about_to_expire(void **state)
+static void plug_in__with_a_valid_credential__runs_again_only_before_it_expires(void **state)
 {
 	struct kube_config config = config_with_plug_in("https://a");
 	struct kube_identity id;
@@ -137,7 +137,7 @@ static struct kube_client *client_with_plug_in(const struct server *s)
 
 #define UNAUTHORIZED "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
 
-static void plug_in__whose_token_is_rejected__runs_once_more(void **state)
+static void plug_in__with_a_rejected_token__runs_once_more(void **state)
 {
 	static const char *const answers[] = {UNAUTHORIZED, UNAUTHORIZED, UNAUTHORIZED, OK(THING),
 					      NULL};
@@ -178,7 +178,7 @@ static void plug_in__that_prints_a_certificate__identifies_the_client(void **sta
 	struct server s;
 
 	start(&s, &certs, answers);
-	demand_certificate(s.tls, &certs);
+	require_client_certificate(s.tls, &certs);
 	c = client_with_plug_in(&s);
 	mu_buf_puts(&status, "{\"clientCertificateData\":");
 	put_json_string(&status, certs.crt);
@@ -195,8 +195,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(token_file__is_read_again_after_a_minute),
-	    cmocka_unit_test(plug_in__runs_again_only_when_its_credential_is_about_to_expire),
-	    cmocka_unit_test(plug_in__whose_token_is_rejected__runs_once_more),
+	    cmocka_unit_test(plug_in__with_a_valid_credential__runs_again_only_before_it_expires),
+	    cmocka_unit_test(plug_in__with_a_rejected_token__runs_once_more),
 	    cmocka_unit_test(plug_in__that_prints_a_certificate__identifies_the_client),
 	};
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts that are no JSON objects. */
+/* Texts that are not JSON objects. */
 #include "tests/test.h"
 
 #include "lib/kube/kube_client.h"
 
-static void object__that_is_broken_anywhere__is_none(void **state_)
+static void object__malformed_anywhere__is_rejected(void **state_)
 {
 	const char *const broken[] = {"",
 				      "[]",
@@ -32,7 +32,7 @@ static void object__that_is_broken_anywhere__is_none(void **state_)
 		assert_null(kube_json(mu_span_of(broken[i])));
 }
 
-static void object__nested_without_end__costs_no_stack(void **state_)
+static void object__nested_deeply__does_not_overflow_the_stack(void **state_)
 {
 	MU_AUTO_BUF text = {0};
 
@@ -53,8 +53,8 @@ static void object__nested_without_end__costs_no_stack(void **state_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(object__that_is_broken_anywhere__is_none),
-	    cmocka_unit_test(object__nested_without_end__costs_no_stack),
+	    cmocka_unit_test(object__malformed_anywhere__is_rejected),
+	    cmocka_unit_test(object__nested_deeply__does_not_overflow_the_stack),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static struct kube_client *client_behind(const struct server *s, const char *use
 	return c;
 }
 
-static void call__behind_a_proxy__speaks_tls_through_it(void **state)
+static void call__through_a_proxy__uses_tls(void **state)
 {
 	static const char *const answers[] = {OK(THING),
 					      "HTTP/1.1 429 No\r\nRetry-After: 1\r\n"
@@ -32,7 +32,7 @@ static void call__behind_a_proxy__speaks_tls_through_it(void **state)
 		c = client_behind(&s, "me:p%40ss@");
 		assert_ok(get(c, 0, &err), &err);
 		if (i == 0)
-			assert_int_equal(get(c, 0, &err), 0); /* after the second it has to wait */
+			assert_int_equal(get(c, 0, &err), 0); /* the 429 delays it by a second */
 		assert_int_equal(s.accepted, 1);
 		end(c, &s);
 		assert_non_null(strstr(s.connect, "CONNECT api.test:81 HTTP/1.1\r\n"));
@@ -44,7 +44,7 @@ static void call__behind_a_proxy__speaks_tls_through_it(void **state)
 	}
 }
 
-static void call__that_the_proxy_does_not_let_through__says_why(void **state)
+static void call__rejected_by_the_proxy__has_its_reason(void **state)
 {
 	static const struct {
 		const char *user, *answer, *says;
@@ -70,16 +70,15 @@ static void call__that_the_proxy_does_not_let_through__says_why(void **state)
 		assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
 		if (!strstr(err.msg, cases[i].says))
 			fail_msg("%s", err.msg);
-		/* it may still be taking a second try: what it was asked is read when it has ended
-		 */
+		/* ends the server before reading `connect`: a second attempt may be in progress */
 		end(c, &s);
 		assert_null(strstr(s.connect, "the-token"));
 		assert_int_equal(s.asked, 0);
 	}
 }
 
-/* The environment names a proxy; which servers are reached without it? */
-static void proxy__of_the_environment__is_left_out_for_whom_no_proxy_names(void **state)
+/* HTTPS_PROXY is set; NO_PROXY lists servers that are called directly. */
+static void proxy__of_the_environment__is_not_used_for_no_proxy_servers(void **state)
 {
 	static const struct {
 		const char *server, *no_proxy;
@@ -135,7 +134,7 @@ static void proxy__with_an_invalid_address__fails_at_once(void **state)
 	}
 }
 
-static void address_of_the_server__is_checked(void **state)
+static void server_address__malformed__is_rejected(void **state)
 {
 	static const char *const bad[] = {"",
 					  "ftp://h",
@@ -158,8 +157,8 @@ static void address_of_the_server__is_checked(void **state)
 	}
 }
 
-/* A path with a line break is refused, not sent. */
-static void path__cannot_smuggle_a_line(void **state)
+/* A path with a line break is rejected before it is sent. */
+static void path__with_a_line_break__is_rejected(void **state)
 {
 	static const char *const answers[] = {OK(THING), NULL};
 	struct mu_err err = {0};
@@ -175,12 +174,12 @@ static void path__cannot_smuggle_a_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(call__behind_a_proxy__speaks_tls_through_it),
-	    cmocka_unit_test(call__that_the_proxy_does_not_let_through__says_why),
-	    cmocka_unit_test(proxy__of_the_environment__is_left_out_for_whom_no_proxy_names),
+	    cmocka_unit_test(call__through_a_proxy__uses_tls),
+	    cmocka_unit_test(call__rejected_by_the_proxy__has_its_reason),
+	    cmocka_unit_test(proxy__of_the_environment__is_not_used_for_no_proxy_servers),
 	    cmocka_unit_test(proxy__with_an_invalid_address__fails_at_once),
-	    cmocka_unit_test(address_of_the_server__is_checked),
-	    cmocka_unit_test(path__cannot_smuggle_a_line),
+	    cmocka_unit_test(server_address__malformed__is_rejected),
+	    cmocka_unit_test(path__with_a_line_break__is_rejected),
 	};
 	return cmocka_run_group_tests(tests, make_certs, free_certs);
 }

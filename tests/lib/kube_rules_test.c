@@ -17,15 +17,14 @@
 #include "lib/base/log.h"
 #include "lib/kube/kube_stream.h"
 
-enum { ASKED_MAX = 16, REQUEST = 4096 };
+enum { MAX_REQUESTS = 16, REQUEST = 4096 };
 
-/* Answers request after request, each on a connection of its own; the last answer is for all that
- * follow. */
+/* Answers each request on a separate connection. The last answer repeats. */
 struct server {
 	const char *const *answers;
-	void (*before)(int nth); /* of each answer; NULL: nothing */
-	char asked[ASKED_MAX][REQUEST];
-	double at[ASKED_MAX];
+	void (*before)(int nth); /* (optional) called before each answer */
+	char asked[MAX_REQUESTS][REQUEST];
+	double at[MAX_REQUESTS];
 	_Atomic int n;
 	_Atomic bool done;
 	int fd, port;
@@ -38,7 +37,7 @@ static void *serve(void *arg)
 	int fd;
 
 	while (!s->done && (fd = accept(s->fd, NULL, NULL)) >= 0) {
-		int nth = s->n < ASKED_MAX ? s->n : ASKED_MAX - 1, last = 0;
+		int nth = s->n < MAX_REQUESTS ? s->n : MAX_REQUESTS - 1, last = 0;
 		ssize_t n = read(fd, s->asked[nth], REQUEST - 1);
 
 		if (n > 0) {
@@ -109,7 +108,7 @@ static void call__answered_with_429__waits_for_retry_after(void **state)
 {
 	static const struct {
 		const char *first;
-		double least; /* seconds until it is asked again; < 0: it is not */
+		double min_wait_s; /* seconds before the retry; < 0: no retry */
 		enum mu_code code;
 	} cases[] = {
 	    {ANSWER("429 Too Many Requests", "Retry-After: 1\r\n" BARE, ""), 1, MU_OK},
@@ -129,9 +128,9 @@ static void call__answered_with_429__waits_for_retry_after(void **state)
 		start(&s, answers);
 		c = client_of(&s, NULL);
 		assert_int_equal(get(c, &err), -(int)cases[i].code);
-		assert_int_equal(s.n, cases[i].least < 0 ? 1 : 2);
-		if (cases[i].least >= 0)
-			assert_true(s.at[1] - s.at[0] >= cases[i].least);
+		assert_int_equal(s.n, cases[i].min_wait_s < 0 ? 1 : 2);
+		if (cases[i].min_wait_s >= 0)
+			assert_true(s.at[1] - s.at[0] >= cases[i].min_wait_s);
 		kube_client_free(c);
 		stop(&s);
 	}
@@ -142,8 +141,8 @@ static bool may_once(void *asked)
 	return (*(int *)asked)++ == 0;
 }
 
-/* Also a call that was sent once and has to be sent again. */
-static void call__that_may_not_be_sent__is_not(void **state)
+/* may_send() is also asked before a retry. */
+static void call__refused_by_may_send__is_not_sent(void **state)
 {
 	static const char *const answers[] = {
 	    ANSWER("429 Too Many Requests", "Retry-After: 1\r\n" BARE, ""), GOOD, NULL};
@@ -165,29 +164,29 @@ static void call__that_may_not_be_sent__is_not(void **state)
 	stop(&s);
 }
 
-#define SAYS(status, length, message)                                                              \
+#define STATUS(status, length, message)                                                            \
 	ANSWER(status, "Content-Length: " length "\r\n",                                           \
 	       "{\"kind\":\"Status\",\"message\":\"" message "\"}")
 
-static void object__that_etcd_rejects__is_an_invalid_argument(void **state)
+static void object__rejected_by_etcd__is_an_invalid_argument(void **state)
 {
 	static const struct {
 		const char *answer;
 		enum mu_code code;
 	} cases[] = {
-	    {SAYS("500 Error", "62", "etcdserver: request is too large"), MU_INVALID_ARGUMENT},
-	    {SAYS("500 Error", "133",
-		  "rpc error: code = ResourceExhausted desc = trying to send message larger than "
-		  "max (3000000 vs. 2097152)"),
+	    {STATUS("500 Error", "62", "etcdserver: request is too large"), MU_INVALID_ARGUMENT},
+	    {STATUS("500 Error", "133",
+		    "rpc error: code = ResourceExhausted desc = trying to send message larger than "
+		    "max (3000000 vs. 2097152)"),
 	     MU_INVALID_ARGUMENT},
-	    {SAYS("413 Too Large", "72", "Request entity too large: limit is 3145728"),
+	    {STATUS("413 Too Large", "72", "Request entity too large: limit is 3145728"),
 	     MU_INVALID_ARGUMENT},
-	    {SAYS("500 Error", "59", "etcdserver: request timed out"), MU_UNAVAILABLE},
-	    {SAYS("500 Error", "99",
-		  "Internal error occurred: failed calling webhook x: connection refused"),
+	    {STATUS("500 Error", "59", "etcdserver: request timed out"), MU_UNAVAILABLE},
+	    {STATUS("500 Error", "99",
+		    "Internal error occurred: failed calling webhook x: connection refused"),
 	     MU_PERMISSION_DENIED},
-	    {SAYS("500 Error", "104",
-		  "Internal error occurred: add operation does not apply: doc is missing path"),
+	    {STATUS("500 Error", "104",
+		    "Internal error occurred: add operation does not apply: doc is missing path"),
 	     MU_PERMISSION_DENIED},
 	};
 
@@ -218,17 +217,17 @@ static void write_token(const char *text)
 	fclose(f);
 }
 
-/* A kubelet has renewed the token just now. */
+/* Renews the token file as the kubelet does, before the first answer. */
 static void renew(int nth)
 {
 	if (nth == 0)
 		write_token("the-second\n");
 }
 
-static void token__that_is_rejected__is_read_again_once(void **state)
+static void token__rejected__is_read_again_once(void **state)
 {
 	static const char *const answers[] = {ANSWER("401 Unauthorized", BARE, ""), GOOD, NULL};
-	static const char *const never[] = {ANSWER("401 Unauthorized", BARE, ""), NULL};
+	static const char *const rejections[] = {ANSWER("401 Unauthorized", BARE, ""), NULL};
 	struct mu_err err = {0};
 	struct kube_client *c;
 	struct server s;
@@ -246,7 +245,7 @@ static void token__that_is_rejected__is_read_again_once(void **state)
 	assert_non_null(strstr(s.asked[1], "\r\nAuthorization: Bearer the-second\r\n"));
 	kube_client_free(c);
 	stop(&s);
-	start(&s, never);
+	start(&s, rejections);
 	c = client_of(&s, token_path);
 	assert_int_equal(get(c, &err), -MU_UNAUTHENTICATED);
 	assert_int_equal(s.n, 2);
@@ -255,7 +254,7 @@ static void token__that_is_rejected__is_read_again_once(void **state)
 	unlink(token_path);
 }
 
-/* ---- the watch ---- */
+/* ---- watch ---- */
 
 static void ignore(void *arg)
 {
@@ -287,15 +286,15 @@ static long number_after(const char *text, const char *what)
 	BODY("{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"message\":"       \
 	     "\"old\"}}\n")
 
-static void watch__goes_on_from_its_bookmarks__and_lists_when_it_cannot(void **state)
+static void watch__interrupted__resumes_from_its_bookmark_or_lists(void **state)
 {
-	/* the second list is older than the last watch, so it is read once more */
+	/* the second list is older than the last watch event, so the reflector lists once more */
 	static const char *const answers[] = {LIST, MARK("6"), MARK("9"), GONE,  LIST,
 					      LIST, MARK("6"), FAULT,     FAULT, FAULT,
 					      LIST, LIST,      MARK("8"), NULL};
 	static const struct {
 		int nth;
-		const char *from; /* NULL: it is a list */
+		const char *from; /* NULL: a list request */
 	} asked[] = {{0, NULL}, {1, "5"}, {2, "6"}, {3, "9"},   {4, NULL},  {5, NULL}, {6, "5"},
 		     {7, "6"},  {8, "6"}, {9, "6"}, {10, NULL}, {11, NULL}, {12, "5"}};
 	int begun = 0;
@@ -307,7 +306,7 @@ static void watch__goes_on_from_its_bookmarks__and_lists_when_it_cannot(void **s
 				   .on_delete = ignore_object,
 				   .list_end = ignore};
 	long first = 0;
-	bool spread = false;
+	bool is_randomized = false;
 	pthread_t thread;
 	struct server s;
 
@@ -332,11 +331,11 @@ static void watch__goes_on_from_its_bookmarks__and_lists_when_it_cannot(void **s
 			fail_msg("request %d is not from %s: %.200s", asked[i].nth, asked[i].from,
 				 text);
 		assert_in_range(seconds, 300, 599);
-		spread = spread || (first && seconds != first);
+		is_randomized = is_randomized || (first && seconds != first);
 		first = seconds;
 	}
 	assert_int_equal(begun, 7); /* five lists, and all known objects were dropped twice */
-	assert_true(spread);        /* many watchers would all come back at once */
+	assert_true(is_randomized); /* random timeouts keep watchers from reconnecting at once */
 	kube_client_free(r.client);
 }
 
@@ -344,10 +343,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(call__answered_with_429__waits_for_retry_after),
-	    cmocka_unit_test(call__that_may_not_be_sent__is_not),
-	    cmocka_unit_test(object__that_etcd_rejects__is_an_invalid_argument),
-	    cmocka_unit_test(token__that_is_rejected__is_read_again_once),
-	    cmocka_unit_test(watch__goes_on_from_its_bookmarks__and_lists_when_it_cannot),
+	    cmocka_unit_test(call__refused_by_may_send__is_not_sent),
+	    cmocka_unit_test(object__rejected_by_etcd__is_an_invalid_argument),
+	    cmocka_unit_test(token__rejected__is_read_again_once),
+	    cmocka_unit_test(watch__interrupted__resumes_from_its_bookmark_or_lists),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line cutter of watches, and watch events. */
+/* The line splitter of watches, and watch events. */
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static int collect(void *arg, const char *line, size_t len, struct mu_err *err)
 	return 0;
 }
 
-static void lines__cut_anywhere__come_out_whole(void **state)
+static void lines__split_anywhere__are_joined(void **state)
 {
 	const char *text = "{\"a\":1}\n{\"bb\":22}\r\n\n{\"ccc\":\"x\"}\n{\"rest";
 	unsigned seed = 7;
@@ -33,7 +33,7 @@ static void lines__cut_anywhere__come_out_whole(void **state)
 	}
 }
 
-static void line__longer_than_a_piece__comes_in_pieces(void **state)
+static void line__longer_than_a_piece__arrives_in_pieces(void **state)
 {
 	const char *text = "abcd\nabcdefghij\nab\nabcdefgh";
 
@@ -102,8 +102,8 @@ static void events__are_parsed_by_type(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(lines__cut_anywhere__come_out_whole),
-	    cmocka_unit_test(line__longer_than_a_piece__comes_in_pieces),
+	    cmocka_unit_test(lines__split_anywhere__are_joined),
+	    cmocka_unit_test(line__longer_than_a_piece__arrives_in_pieces),
 	    cmocka_unit_test(line__longer_than_the_limit__fails),
 	    cmocka_unit_test(events__are_parsed_by_type),
 	};

@@ -4,7 +4,7 @@
 #include "lib/graph/graph.h"
 #include "lib/ops/op_def.h"
 
-static void op_table__every_row__parses(void **state)
+static void op_table__every_row__is_parsed(void **state)
 {
 	unsigned n = 0;
 
@@ -129,7 +129,7 @@ static void check_attrs__wrong_attribute__fails_with_the_text_of_tensorflow(void
 	}
 }
 
-/* A row whose outputs nobody can know says so with shape_unknown. */
+/* A row whose output shapes cannot be inferred has shape_unknown. */
 static void op_table__every_row__has_the_shapes_of_its_outputs(void **state)
 {
 	unsigned without = 0;
@@ -157,7 +157,7 @@ static void op_table__unknown_name__is_null(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(op_table__every_row__parses),
+	    cmocka_unit_test(op_table__every_row__is_parsed),
 	    cmocka_unit_test(op_table__matmul__has_its_attributes_and_defaults),
 	    cmocka_unit_test(op_table__list_and_ref_arguments__are_parsed),
 	    cmocka_unit_test(op_table__defaults_of_lists_and_shapes__are_kept),

@@ -10,7 +10,7 @@
 
 static struct mu_err err;
 
-/* 5 by 3 greys of 4 bits, column + 3 * row, interlaced, every filter in use, where 3 is clear. */
+/* 5 by 3 grays of 4 bits, column + 3 * row; interlaced, with all filters; 3 is transparent. */
 static const char interlaced[] =
     "\x89\x50\x4e\x47\x0d\x0a\x1a\x0a\x00\x00\x00\x0d\x49\x48\x44\x52\x00\x00\x00"
     "\x05\x00\x00\x00\x03\x04\x00\x00\x00\x01\xcc\xaa\x47\xb3\x00\x00\x00\x02\x74"
@@ -19,9 +19,9 @@ static const char interlaced[] =
     "\x49\x44\x41\x54\x66\x2e\x60\x31\x51\x92\x02\x00\x0f\xea\x02\x0f\x43\x18\x54"
     "\xa2\x00\x00\x00\x00\x49\x45\x4e\x44\xae\x42\x60\x82";
 
-static void read_back(const struct mu_png_shape *s, const void *pixels, size_t size)
+static void assert_reads_back(const struct mu_png_shape *s, const void *pixels, size_t size)
 {
-	unsigned char back[4 * 3 * 4 * 2];
+	unsigned char read[4 * 3 * 4 * 2];
 	MU_AUTO_BUF b = {0};
 	struct mu_png png;
 
@@ -30,12 +30,12 @@ static void read_back(const struct mu_png_shape *s, const void *pixels, size_t s
 	assert_int_equal(png.height, 4);
 	assert_int_equal(png.width, 3);
 	assert_int_equal(png.channels, s->channels);
-	assert_ok(mu_png_read(&png, s->channels, s->bits, back, &err), &err);
-	assert_memory_equal(pixels, back, size);
+	assert_ok(mu_png_read(&png, s->channels, s->bits, read, &err), &err);
+	assert_memory_equal(pixels, read, size);
 	mu_png_fini(&png);
 }
 
-static void png__written_in_any_form__reads_back(void **state)
+static void png__of_any_format__reads_back(void **state)
 {
 	uint16_t pixels[4 * 3 * 4];
 
@@ -44,11 +44,12 @@ static void png__written_in_any_form__reads_back(void **state)
 	for (unsigned channels = 1; channels <= 4; channels++)
 		for (unsigned bits = 8; bits <= 16; bits += 8)
 			for (int level = -1; level <= 9; level += 5)
-				read_back(&(struct mu_png_shape){4, 3, channels, bits, level},
-					  pixels, (size_t)12 * channels * bits / 8);
+				assert_reads_back(
+				    &(struct mu_png_shape){4, 3, channels, bits, level}, pixels,
+				    (size_t)12 * channels * bits / 8);
 }
 
-static void png_that_cannot_be_written__leaves_the_buffer_as_it_was(void **state)
+static void png__that_cannot_be_written__leaves_the_buffer_unchanged(void **state)
 {
 	static const unsigned char rgb[12];
 	MU_AUTO_BUF b = {0};
@@ -56,13 +57,13 @@ static void png_that_cannot_be_written__leaves_the_buffer_as_it_was(void **state
 	mu_buf_put(&b, "before", 6);
 	assert_fails(mu_png_write(&b, rgb, &(struct mu_png_shape){2, 2, 5, 8, -1}, &err), &err,
 		     MU_INVALID_ARGUMENT, "5 channels");
-	/* libpng's own limit of a side */
+	/* libpng's limit for width and height */
 	assert_fails(mu_png_write(&b, rgb, &(struct mu_png_shape){1, 1u << 21, 1, 8, -1}, &err),
 		     &err, MU_INTERNAL, "PNG encoding failed: Invalid IHDR data");
 	assert_int_equal(b.len, 6);
 }
 
-static void interlaced_png__has_every_pixel_in_its_place(void **state)
+static void png__interlaced__has_every_pixel_in_its_place(void **state)
 {
 	for (unsigned bits = 8; bits <= 16; bits += 8) {
 		uint16_t out[15 * 4];
@@ -81,8 +82,8 @@ static void interlaced_png__has_every_pixel_in_its_place(void **state)
 	}
 }
 
-/* The header says 2^28 pixels, the file has 38 bytes of them. */
-static void short_png__with_a_large_size__is_invalid_before_any_allocation(void **state)
+/* By the header there are 2^28 pixels; the file has 38 bytes. */
+static void png__truncated_with_a_large_size__is_invalid_before_any_allocation(void **state)
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_png png;
@@ -100,7 +101,7 @@ static void put_text(struct mu_buf *b, size_t inflated)
 	uLongf n = compressBound(inflated);
 	MU_AUTO_FREE unsigned char *data = mu_xcalloc(n + 3, 1);
 
-	memcpy(data, "k\0\0", 3); /* keyword, its end, method */
+	memcpy(data, "k\0\0", 3); /* keyword, NUL, method */
 	memset(text, 'x', inflated);
 	assert_int_equal(compress2(data + 3, &n, text, inflated, 9), Z_OK);
 	put_chunk(b, "zTXt", data, n + 3);
@@ -113,7 +114,7 @@ static size_t allocated(void)
 	return m.uordblks + m.hblkhd;
 }
 
-/* 60 texts of 4 MB, deflated to 4 KB each: 240 MB if they were kept. */
+/* 60 text chunks of 4 KB, which inflate to 4 MB each, 240 MB in all. */
 static void compressed_texts__are_not_inflated(void **state)
 {
 	enum { HEADER = 33, TEXT = 4 << 20 };
@@ -131,7 +132,7 @@ static void compressed_texts__are_not_inflated(void **state)
 	mu_png_fini(&png);
 }
 
-static void png__cut_anywhere__is_invalid(void **state)
+static void png__truncated__is_invalid(void **state)
 {
 	for (size_t n = 0; n < sizeof interlaced - 1; n++) {
 		unsigned char out[15];
@@ -148,7 +149,7 @@ static void png__cut_anywhere__is_invalid(void **state)
 	}
 }
 
-static void png__changed_or_cut__is_read_or_invalid(void **state)
+static void png__mutated__is_read_or_invalid(void **state)
 {
 	mutate_run(LLVMFuzzerTestOneInput, interlaced, sizeof interlaced - 1, 4000);
 	/* sides, depth, colour, methods, interlace; lengths of palette and transparency; rows */
@@ -159,13 +160,13 @@ static void png__changed_or_cut__is_read_or_invalid(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(png__written_in_any_form__reads_back),
-	    cmocka_unit_test(png_that_cannot_be_written__leaves_the_buffer_as_it_was),
-	    cmocka_unit_test(interlaced_png__has_every_pixel_in_its_place),
-	    cmocka_unit_test(short_png__with_a_large_size__is_invalid_before_any_allocation),
+	    cmocka_unit_test(png__of_any_format__reads_back),
+	    cmocka_unit_test(png__that_cannot_be_written__leaves_the_buffer_unchanged),
+	    cmocka_unit_test(png__interlaced__has_every_pixel_in_its_place),
+	    cmocka_unit_test(png__truncated_with_a_large_size__is_invalid_before_any_allocation),
 	    cmocka_unit_test(compressed_texts__are_not_inflated),
-	    cmocka_unit_test(png__cut_anywhere__is_invalid),
-	    cmocka_unit_test(png__changed_or_cut__is_read_or_invalid),
+	    cmocka_unit_test(png__truncated__is_invalid),
+	    cmocka_unit_test(png__mutated__is_read_or_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

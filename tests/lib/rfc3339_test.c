@@ -3,7 +3,7 @@
 
 #include "tests/test.h"
 
-static void times__are_written_and_read(void **state)
+static void times__written_and_read__are_equal(void **state)
 {
 	static const struct {
 		double seconds;
@@ -39,7 +39,7 @@ static void times__with_microseconds__have_six_digits(void **state)
 	}
 }
 
-static void times__that_have_no_year_of_four_digits__are_not_written(void **state)
+static void times__without_a_four_digit_year__are_not_written(void **state)
 {
 	static const double none[] = {-1, 253402300800.0, 1e300, -1e300, 0.0 / 0.0};
 	char text[MU_RFC3339];
@@ -50,7 +50,7 @@ static void times__that_have_no_year_of_four_digits__are_not_written(void **stat
 	}
 }
 
-static void texts__that_are_no_times__are_none(void **state)
+static void texts__that_are_not_times__are_rejected(void **state)
 {
 	static const char *const none[] = {"",
 					   "2026",
@@ -77,10 +77,10 @@ static void texts__that_are_no_times__are_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(times__are_written_and_read),
+	    cmocka_unit_test(times__written_and_read__are_equal),
 	    cmocka_unit_test(times__with_microseconds__have_six_digits),
-	    cmocka_unit_test(times__that_have_no_year_of_four_digits__are_not_written),
-	    cmocka_unit_test(texts__that_are_no_times__are_none),
+	    cmocka_unit_test(times__without_a_four_digit_year__are_not_written),
+	    cmocka_unit_test(texts__that_are_not_times__are_rejected),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A scripted HTTP/1.1 server, with or without TLS and a proxy's CONNECT before it, and clients of
- * it. A test is one program, so this is included. */
+/* A scripted HTTP/1.1 server and its clients, with or without TLS and a proxy. It is header-only,
+ * because each test is one program. */
 #ifndef MU_TESTS_LIB_SCRIPTED_SERVER_H
 #define MU_TESTS_LIB_SCRIPTED_SERVER_H
 
@@ -23,17 +23,17 @@
 #define OK(body) "HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" body
 #define THING    "{\"a\":\"b\"}  "
 
-/* Answers each request in turn; NULL ends the connection, "" says nothing, "!..." ends it after
- * the rest. */
+/* Sends one answer per request. NULL closes the connection, "" sends nothing, "!..." sends the rest
+ * and closes. */
 struct server {
 	int fd, port;
 	SSL_CTX *tls;
 	const char *const *answers;
 	_Atomic int asked, accepted;
-	char last[4096];    /* request */
-	const char *proxys; /* what it says first, as a proxy; NULL: it is none */
-	char connect[4096]; /* what it was asked then */
-	char client[256];   /* subject of the last client's certificate */
+	char last[4096];            /* the last request */
+	const char *connect_answer; /* answer to CONNECT; NULL: not a proxy */
+	char connect[4096];         /* the CONNECT request */
+	char client[256];           /* subject of the last client's certificate */
 	_Atomic bool done;
 	pthread_t thread;
 };
@@ -65,8 +65,8 @@ static inline void record_client(struct server *s, SSL *ssl)
 	X509_free(x);
 }
 
-/* Client certificates have to come from the same authority. */
-static inline void demand_certificate(SSL_CTX *ctx, const struct mu_certs *c)
+/* Requires client certificates of this CA. */
+static inline void require_client_certificate(SSL_CTX *ctx, const struct mu_certs *c)
 {
 	BIO *ca = BIO_new_mem_buf(c->ca, -1);
 	X509 *x = PEM_read_bio_X509(ca, NULL, NULL, NULL);
@@ -93,7 +93,7 @@ static inline SSL_CTX *server_tls(const struct mu_certs *c)
 	return ctx;
 }
 
-static inline int hear(struct server *s, int fd, SSL *ssl)
+static inline int read_request(struct server *s, int fd, SSL *ssl)
 {
 	return ssl ? SSL_read(ssl, s->last, sizeof(s->last) - 1)
 		   : (int)read(fd, s->last, sizeof(s->last) - 1);
@@ -111,7 +111,7 @@ static inline void answer_all(struct server *s, int fd, SSL *ssl)
 {
 	int n;
 
-	while ((n = hear(s, fd, ssl)) > 0) {
+	while ((n = read_request(s, fd, ssl)) > 0) {
 		const char *answer = s->answers[s->asked];
 
 		s->last[n] = 0;
@@ -124,20 +124,21 @@ static inline void answer_all(struct server *s, int fd, SSL *ssl)
 	}
 }
 
-/* The proxy and the server behind it are one here: what it is asked first is for the proxy. */
-static inline bool let_through(struct server *s, int fd)
+/* This server is also the proxy: reads and answers the CONNECT request. Returns true if the client
+ * can go on. */
+static inline bool answer_connect(struct server *s, int fd)
 {
 	size_t n = 0;
 	ssize_t got = 1;
 
-	while (s->proxys && got > 0 && !strstr(s->connect, "\r\n\r\n")) {
+	while (s->connect_answer && got > 0 && !strstr(s->connect, "\r\n\r\n")) {
 		got = read(fd, s->connect + n, sizeof(s->connect) - 1 - n);
 		n += got > 0 ? (size_t)got : 0;
 		s->connect[n] = 0;
 	}
-	if (s->proxys)
-		send_text(fd, NULL, s->proxys);
-	return !s->proxys || s->tls;
+	if (s->connect_answer)
+		send_text(fd, NULL, s->connect_answer);
+	return !s->connect_answer || s->tls;
 }
 
 static inline void *serve(void *arg)
@@ -146,7 +147,7 @@ static inline void *serve(void *arg)
 	sigset_t pipe;
 	int fd;
 
-	/* of this thread's own writes; the client's must not raise it */
+	/* only for this thread: the writes of the client must not raise it */
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, NULL);
@@ -157,7 +158,7 @@ static inline void *serve(void *arg)
 			SSL_set_fd(ssl, fd);
 		s->accepted++;
 		s->connect[0] = 0;
-		if (!s->done && let_through(s, fd) && (!ssl || SSL_accept(ssl) == 1)) {
+		if (!s->done && answer_connect(s, fd) && (!ssl || SSL_accept(ssl) == 1)) {
 			if (ssl)
 				record_client(s, ssl);
 			answer_all(s, fd, ssl);
@@ -168,15 +169,16 @@ static inline void *serve(void *arg)
 	return NULL;
 }
 
-static inline void start_with(struct server *s, void *(*serve_fn)(void *), const char *proxys,
-			      const struct mu_certs *c, const char *const *answers)
+static inline void start_with(struct server *s, void *(*serve_fn)(void *),
+			      const char *connect_answer, const struct mu_certs *c,
+			      const char *const *answers)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t n = sizeof(a);
 
 	memset(s, 0, sizeof(*s));
 	s->answers = answers;
-	s->proxys = proxys;
+	s->connect_answer = connect_answer;
 	s->tls = c ? server_tls(c) : NULL;
 	s->fd = socket(AF_INET, SOCK_STREAM, 0);
 	assert_int_equal(bind(s->fd, (struct sockaddr *)&a, n), 0);
@@ -186,11 +188,11 @@ static inline void start_with(struct server *s, void *(*serve_fn)(void *), const
 	assert_int_equal(pthread_create(&s->thread, NULL, serve_fn, s), 0);
 }
 
-/* proxys NULL: without a proxy; c NULL: without TLS, or a proxy that leads nowhere. */
-static inline void start_behind(struct server *s, const char *proxys, const struct mu_certs *c,
-				const char *const *answers)
+/* connect_answer NULL: no proxy. c NULL: no TLS, or a proxy that closes the connection. */
+static inline void start_behind(struct server *s, const char *connect_answer,
+				const struct mu_certs *c, const char *const *answers)
 {
-	start_with(s, serve, proxys, c, answers);
+	start_with(s, serve, connect_answer, c, answers);
 }
 
 static inline void start(struct server *s, const struct mu_certs *c, const char *const *answers)
@@ -220,7 +222,7 @@ static inline struct kube_client *client_of(const struct server *s, const struct
 	return c;
 }
 
-/* A server that gives these answers, and a client that trusts it. */
+/* Starts a server with these answers; returns a client that trusts it. */
 static inline struct kube_client *begin(struct server *s, const char *const *answers)
 {
 	start(s, &certs, answers);

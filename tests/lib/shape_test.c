@@ -15,7 +15,7 @@ static struct mu_tensor constant[MAX_IN];
 static const struct mu_tensor *known[MAX_IN];
 static struct mu_err err;
 
-/* A fresh node of this op; inputs are set by shape() and value(). */
+/* Starts a new node of this op; shape() and value() set its inputs. */
 static void op(const char *name)
 {
 	for (int i = 0; i < MAX_IN; i++) {
@@ -80,135 +80,135 @@ static int infer(unsigned n_in, unsigned n_out)
 	return mu_op_shapes(&c, &err);
 }
 
-static void gives(unsigned n_in, const char *want)
+static void expect_shape(unsigned n_in, const char *want)
 {
 	assert_int_equal(infer(n_in, 1), 0);
 	assert_string_equal(mu_pshape_str(&out[0]), want);
 }
 
-static void elementwise__stretches_and_keeps_what_is_open(void **state)
+static void elementwise__with_unknown_dimensions__broadcasts(void **state)
 {
 	op("AddV2");
 	shape(0, 2, -1, 4, 0, 0);
 	shape(1, 1, 4, 0, 0, 0);
-	gives(2, "[?,4]");
+	expect_shape(2, "[?,4]");
 	shape(1, 3, 5, 1, 1, 0);
-	gives(2, "[5,?,4]");
+	expect_shape(2, "[5,?,4]");
 	shape(1, 1, 3, 0, 0, 0);
 	assert_int_equal(infer(2, 1), -MU_INVALID_ARGUMENT);
 	in[1].rank = -1;
-	gives(2, "<unknown>");
+	expect_shape(2, "<unknown>");
 }
 
-static void matmul__checks_the_inner_dimension(void **state)
+static void matmul__of_different_inner_dimensions__is_invalid(void **state)
 {
 	op("MatMul");
 	shape(0, 2, -1, 64, 0, 0);
 	shape(1, 2, 64, 10, 0, 0);
-	gives(2, "[?,10]");
+	expect_shape(2, "[?,10]");
 	shape(1, 2, 63, 10, 0, 0);
 	assert_int_equal(infer(2, 1), -MU_INVALID_ARGUMENT);
 	op("BatchMatMulV2");
 	shape(0, 3, 7, 2, 3, 0);
 	shape(1, 2, 3, 5, 0, 0);
-	gives(2, "[7,2,5]");
+	expect_shape(2, "[7,2,5]");
 }
 
-static void equation(const char *text)
+static void einsum(const char *text)
 {
 	op("Einsum");
 	attr_string("equation", text);
 }
 
-static void einsum__reads_its_equation(void **state)
+static void einsum__with_an_equation__has_its_output_shape(void **state)
 {
-	static const char *const wrong[] = {
+	static const char *const invalid[] = {
 	    "",         "ab,bc",    "ab,bc->ad",    "ab,b->->a", "ab->a",
 	    "a,b,c->a", "a..,b->a", "......a,b->a", "a1,b->a",   "ab,abcdefghijk->a"};
 
-	equation("ab,cb->ca");
+	einsum("ab,cb->ca");
 	shape(0, 2, -1, 64, 0, 0);
 	shape(1, 2, 7, 64, 0, 0);
-	gives(2, "[7,?]");
+	expect_shape(2, "[7,?]");
 	shape(1, 2, 7, 63, 0, 0);
 	assert_int_equal(infer(2, 1), -MU_INVALID_ARGUMENT);
 	shape(1, 3, 7, 64, 1, 0);
 	assert_int_equal(infer(2, 1), -MU_INVALID_ARGUMENT);
-	equation("...ab,...bc->...ac");
+	einsum("...ab,...bc->...ac");
 	shape(0, 3, 5, 2, 3, 0);
 	shape(1, 3, 1, 3, 4, 0);
-	gives(2, "[5,2,4]");
+	expect_shape(2, "[5,2,4]");
 	shape(1, 2, 3, 4, 0, 0);
-	gives(2, "[5,2,4]");
-	equation("aab->bb");
+	expect_shape(2, "[5,2,4]");
+	einsum("aab->bb");
 	shape(0, 3, 2, -1, 3, 0);
-	gives(1, "[3,3]");
-	for (unsigned i = 0; i < MU_COUNT(wrong); i++) {
-		equation(wrong[i]);
+	expect_shape(1, "[3,3]");
+	for (unsigned i = 0; i < MU_COUNT(invalid); i++) {
+		einsum(invalid[i]);
 		shape(0, 2, 2, 3, 0, 0);
 		shape(1, 1, 2, 0, 0, 0);
 		assert_int_equal(infer(2, 1), -MU_INVALID_ARGUMENT);
 	}
 }
 
-static void reductions__drop_or_keep_the_axes_named(void **state)
+static void reductions__of_axes__remove_or_keep_them(void **state)
 {
 	op("Mean");
 	shape(0, 3, 2, -1, 4, 0);
 	VALUE(1, 0, -1);
-	gives(2, "[?]");
+	expect_shape(2, "[?]");
 	mu_node_set_attr(g, node, "keep_dims", &(struct mu_attr){.kind = MU_ATTR_BOOL, .b = true});
-	gives(2, "[1,?,1]");
+	expect_shape(2, "[1,?,1]");
 	op("ArgMax");
 	shape(0, 2, -1, 10, 0, 0);
 	scalar(1, 1);
-	gives(2, "[?]");
+	expect_shape(2, "[?]");
 }
 
-static void reshape__solves_for_the_open_dimension(void **state)
+static void reshape__with_minus_1__infers_the_dimension(void **state)
 {
 	op("Reshape");
 	shape(0, 2, 6, 4, 0, 0);
 	VALUE(1, -1, 8);
-	gives(2, "[3,8]");
+	expect_shape(2, "[3,8]");
 	VALUE(1, 5, 5);
 	assert_int_equal(infer(2, 1), -MU_INVALID_ARGUMENT);
 	shape(0, 2, -1, 4, 0, 0);
 	VALUE(1, -1, 8);
-	gives(2, "[?,8]");
+	expect_shape(2, "[?,8]");
 }
 
-static void array_ops__move_dimensions(void **state)
+static void array_ops__of_known_arguments__have_their_shapes(void **state)
 {
 	op("Transpose");
 	shape(0, 3, 2, 3, 4, 0);
 	VALUE(1, 2, 0, 1);
-	gives(2, "[4,2,3]");
+	expect_shape(2, "[4,2,3]");
 	op("ConcatV2");
 	shape(0, 2, -1, 3, 0, 0);
 	shape(1, 2, 5, 4, 0, 0);
 	VALUE(2, 1);
-	gives(3, "[5,7]");
+	expect_shape(3, "[5,7]");
 	op("Pack");
 	attr_int("axis", -1);
 	shape(0, 1, 4, 0, 0, 0);
-	gives(2, "[4,2]");
+	expect_shape(2, "[4,2]");
 	op("ExpandDims");
 	shape(0, 1, 4, 0, 0, 0);
 	VALUE(1, -1);
-	gives(2, "[4,1]");
+	expect_shape(2, "[4,1]");
 	op("GatherV2");
 	shape(0, 2, 50, 8, 0, 0);
 	shape(1, 2, -1, 3, 0, 0);
 	scalar(2, 0);
-	gives(3, "[?,3,8]");
+	expect_shape(3, "[?,3,8]");
 	op("OneHot");
 	shape(0, 1, -1, 0, 0, 0);
 	scalar(1, 10);
-	gives(4, "[?,10]");
+	expect_shape(4, "[?,10]");
 }
 
-static void strided_slice__counts_its_dimensions(void **state)
+static void strided_slice__with_masks__has_its_shape(void **state)
 {
 	op("StridedSlice");
 	attr_int("shrink_axis_mask", 1);
@@ -216,7 +216,7 @@ static void strided_slice__counts_its_dimensions(void **state)
 	VALUE(1, 0);
 	VALUE(2, 1);
 	VALUE(3, 1);
-	gives(4, "[3,4]");
+	expect_shape(4, "[3,4]");
 	op("StridedSlice");
 	attr_int("begin_mask", 1);
 	attr_int("end_mask", 1);
@@ -225,34 +225,34 @@ static void strided_slice__counts_its_dimensions(void **state)
 	VALUE(1, 0, 1);
 	VALUE(2, 0, 2);
 	VALUE(3, 1, 1);
-	gives(4, "[?]");
+	expect_shape(4, "[?]");
 }
 
-static void windows__count_their_places(void **state)
+static void convolution_and_pooling__with_strides__have_their_shapes(void **state)
 {
 	op("Conv2D");
 	attr_ints("strides", 1, 2, 2, 1);
 	attr_string("padding", "SAME");
 	shape(0, 4, -1, 28, 27, 3);
 	shape(1, 4, 5, 5, 3, 16);
-	gives(2, "[?,14,14,16]");
+	expect_shape(2, "[?,14,14,16]");
 	attr_string("padding", "VALID");
-	gives(2, "[?,12,12,16]");
+	expect_shape(2, "[?,12,12,16]");
 	op("MaxPool");
 	attr_ints("strides", 1, 2, 2, 1);
 	attr_ints("ksize", 1, 2, 2, 1);
 	attr_string("padding", "VALID");
 	shape(0, 4, 8, 27, 28, 3);
-	gives(1, "[8,13,14,3]");
+	expect_shape(1, "[8,13,14,3]");
 }
 
-static void parts__have_the_rest_of_the_dimensions(void **state)
+static void segments_and_splits__have_the_remaining_dimensions(void **state)
 {
 	op("UnsortedSegmentSum");
 	shape(0, 3, 2, -1, 4, 0);
 	shape(1, 2, 2, 3, 0, 0);
 	scalar(2, 7);
-	gives(3, "[7,4]");
+	expect_shape(3, "[7,4]");
 	shape(1, 2, 1, 3, 0, 0);
 	assert_int_equal(infer(3, 1), -MU_INVALID_ARGUMENT);
 	op("SplitV");
@@ -265,47 +265,47 @@ static void parts__have_the_rest_of_the_dimensions(void **state)
 	assert_int_equal(infer(3, 2), -MU_INVALID_ARGUMENT);
 }
 
-static void blocks__move_between_space_and_batch(void **state)
+static void space_to_batch__with_padding__has_its_shape(void **state)
 {
 	op("SpaceToBatchND");
 	shape(0, 3, 2, 5, 7, 0);
 	VALUE(1, 3);
 	value(2, 2, (int32_t[]){0, 1});
 	in[2] = (struct mu_pshape){.rank = 2, .dim = {1, 2}};
-	gives(3, "[6,2,7]");
+	expect_shape(3, "[6,2,7]");
 	VALUE(1, 4);
 	assert_int_equal(infer(3, 1), -MU_INVALID_ARGUMENT);
 	op("MatrixTriangularSolve");
 	shape(0, 3, 7, 4, 4, 0);
 	shape(1, 2, -1, 5, 0, 0);
-	gives(2, "[7,4,5]");
+	expect_shape(2, "[7,4,5]");
 }
 
-static void optimizer_step__merges_variable_and_gradient(void **state)
+static void optimizer_op__of_variable_and_gradient__merges_their_shapes(void **state)
 {
 	op("ApplyGradientDescent");
 	shape(0, 2, -1, 4, 0, 0);
 	shape(1, 0, 0, 0, 0, 0);
 	shape(2, 2, 3, -1, 0, 0);
-	gives(3, "[3,4]");
+	expect_shape(3, "[3,4]");
 	shape(1, 1, 1, 0, 0, 0);
 	assert_int_equal(infer(3, 1), -MU_INVALID_ARGUMENT);
 }
 
-static void every_rule__takes_inputs_of_which_nothing_is_known(void **state)
+static void every_rule__with_unknown_inputs__does_not_crash(void **state)
 {
 	for (unsigned i = 0; mu_op_at(i); i++) {
 		if (!mu_op_at(i)->shape)
 			continue;
 		op(mu_op_at(i)->name);
-		infer(2, 2); /* no crash; what it says is of no interest */
+		infer(2, 2); /* only must not crash */
 		shape(0, 0, 0, 0, 0, 0);
 		shape(1, 0, 0, 0, 0, 0);
 		infer(2, 2);
 	}
 }
 
-static void pattern__of_groups_and_names__relates_inputs_and_outputs(void **state)
+static void pattern__with_repeated_names__relates_inputs_and_outputs(void **state)
 {
 	op("SparseSegmentSum");
 	shape(0, 3, -1, 4, 5, 0);
@@ -337,19 +337,19 @@ static void pattern__with_the_name_of_an_attribute__has_its_value(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(elementwise__stretches_and_keeps_what_is_open),
-	    cmocka_unit_test(matmul__checks_the_inner_dimension),
-	    cmocka_unit_test(einsum__reads_its_equation),
-	    cmocka_unit_test(reductions__drop_or_keep_the_axes_named),
-	    cmocka_unit_test(reshape__solves_for_the_open_dimension),
-	    cmocka_unit_test(array_ops__move_dimensions),
-	    cmocka_unit_test(strided_slice__counts_its_dimensions),
-	    cmocka_unit_test(windows__count_their_places),
-	    cmocka_unit_test(parts__have_the_rest_of_the_dimensions),
-	    cmocka_unit_test(blocks__move_between_space_and_batch),
-	    cmocka_unit_test(optimizer_step__merges_variable_and_gradient),
-	    cmocka_unit_test(every_rule__takes_inputs_of_which_nothing_is_known),
-	    cmocka_unit_test(pattern__of_groups_and_names__relates_inputs_and_outputs),
+	    cmocka_unit_test(elementwise__with_unknown_dimensions__broadcasts),
+	    cmocka_unit_test(matmul__of_different_inner_dimensions__is_invalid),
+	    cmocka_unit_test(einsum__with_an_equation__has_its_output_shape),
+	    cmocka_unit_test(reductions__of_axes__remove_or_keep_them),
+	    cmocka_unit_test(reshape__with_minus_1__infers_the_dimension),
+	    cmocka_unit_test(array_ops__of_known_arguments__have_their_shapes),
+	    cmocka_unit_test(strided_slice__with_masks__has_its_shape),
+	    cmocka_unit_test(convolution_and_pooling__with_strides__have_their_shapes),
+	    cmocka_unit_test(segments_and_splits__have_the_remaining_dimensions),
+	    cmocka_unit_test(space_to_batch__with_padding__has_its_shape),
+	    cmocka_unit_test(optimizer_op__of_variable_and_gradient__merges_their_shapes),
+	    cmocka_unit_test(every_rule__with_unknown_inputs__does_not_crash),
+	    cmocka_unit_test(pattern__with_repeated_names__relates_inputs_and_outputs),
 	    cmocka_unit_test(pattern__with_the_name_of_an_attribute__has_its_value),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void expect_file(const char *path, const char *want, size_t n)
 	assert_memory_equal(got, want, n);
 }
 
-static void sink__of_any_length__holds_what_was_put_and_its_checksum(void **state)
+static void sink__of_any_length__has_the_bytes_and_their_checksum(void **state)
 {
 	static const size_t lengths[] = {0,           1,        4096,     4 * MIB - 1, 4 * MIB,
 					 4 * MIB + 1, 12 * MIB, 16 * MIB, 21 * MIB + 7};
@@ -62,7 +62,7 @@ static void sink__of_any_length__holds_what_was_put_and_its_checksum(void **stat
 	unlink(path);
 }
 
-static void sink__on_a_full_disk__says_so_and_ends(void **state)
+static void sink__on_a_full_disk__fails_and_ends(void **state)
 {
 	static const size_t lengths[] = {1, 9 * MIB, 40 * MIB};
 
@@ -79,7 +79,7 @@ static void sink__on_a_full_disk__says_so_and_ends(void **state)
 	}
 }
 
-static void sink__given_up_while_it_writes__ends(void **state)
+static void sink__freed_while_it_writes__ends(void **state)
 {
 	MU_AUTO(mu_sink_free) struct mu_sink *s = NULL;
 	MU_AUTO_FREE char *data = noise(12 * MIB);
@@ -96,9 +96,9 @@ static void sink__given_up_while_it_writes__ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(sink__of_any_length__holds_what_was_put_and_its_checksum),
-	    cmocka_unit_test(sink__on_a_full_disk__says_so_and_ends),
-	    cmocka_unit_test(sink__given_up_while_it_writes__ends),
+	    cmocka_unit_test(sink__of_any_length__has_the_bytes_and_their_checksum),
+	    cmocka_unit_test(sink__on_a_full_disk__fails_and_ends),
+	    cmocka_unit_test(sink__freed_while_it_writes__ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

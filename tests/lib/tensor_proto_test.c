@@ -114,7 +114,7 @@ static void shape__over_the_limit__fails_before_any_allocation(void **state)
 		     "[1152921504606846976]");
 }
 
-static void written__is_read_back_the_same(void **state)
+static void tensor__written__reads_back(void **state)
 {
 	struct mu_shape s;
 	MU_AUTO_TENSOR t = {0};
@@ -183,7 +183,7 @@ int main(void)
 	    cmocka_unit_test(values__more_than_elements__are_ignored),
 	    cmocka_unit_test(type__without_a_list_of_values__is_unimplemented),
 	    cmocka_unit_test(shape__over_the_limit__fails_before_any_allocation),
-	    cmocka_unit_test(written__is_read_back_the_same),
+	    cmocka_unit_test(tensor__written__reads_back),
 	    cmocka_unit_test(tensor_proto__truncated_or_corrupted__never_crashes_the_parser),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

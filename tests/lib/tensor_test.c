@@ -5,7 +5,7 @@
 #include "lib/tensor/tensor.h"
 #include "tests/test.h"
 
-static void shape__whose_product_overflows__cannot_be_made(void **state)
+static void shape__with_an_overflowing_product__is_invalid(void **state)
 {
 	struct mu_shape s = mu_shape_scalar();
 	struct mu_err err;
@@ -82,7 +82,7 @@ static void tensor__shared__is_freed_with_its_last_reference(void **state)
 	mu_tensor_unref(&t);
 	assert_true(mu_tensor_is_sole(&other));
 	mu_tensor_unref(&other);
-	mu_tensor_unref(&other); /* the zero tensor may be given back */
+	mu_tensor_unref(&other); /* an empty tensor is allowed */
 }
 
 static void tensor__of_strings__copies_deeply_and_frees_all(void **state)
@@ -101,7 +101,7 @@ static void tensor__of_strings__copies_deeply_and_frees_all(void **state)
 	mu_tensor_unref(&copy);
 }
 
-static void dtype__names_and_numbers_are_tensorflows(void **state)
+static void dtype__of_each_type__has_the_name_and_number_of_tensorflow(void **state)
 {
 	assert_int_equal(mu_dtype_from_name("float"), 1);
 	assert_int_equal(mu_dtype_from_name("resource"), 20);
@@ -150,13 +150,13 @@ static void number__of_each_type__has_its_value_and_its_digits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(shape__whose_product_overflows__cannot_be_made),
+	    cmocka_unit_test(shape__with_an_overflowing_product__is_invalid),
 	    cmocka_unit_test(shape__spliced__replaces_some_dimensions),
 	    cmocka_unit_test(shape__parts__are_equal_where_both_have_them),
 	    cmocka_unit_test(tensor__over_the_limit__fails_with_shape_and_type),
 	    cmocka_unit_test(tensor__shared__is_freed_with_its_last_reference),
 	    cmocka_unit_test(tensor__of_strings__copies_deeply_and_frees_all),
-	    cmocka_unit_test(dtype__names_and_numbers_are_tensorflows),
+	    cmocka_unit_test(dtype__of_each_type__has_the_name_and_number_of_tensorflow),
 	    cmocka_unit_test(number__of_each_type__has_its_value_and_its_digits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ static void tfrecord__of_another_format__fails_with_the_reason(void **state)
 	    strstr(err.msg, "checksum: the file is not a TFRecord file, or it is compressed"));
 }
 
-static void tfrecord__cut_anywhere__is_out_of_range_but_between_records(void **state)
+static void tfrecord__truncated_within_a_record__is_out_of_range(void **state)
 {
 	MU_AUTO_BUF file = {0};
 
@@ -89,7 +89,7 @@ static void tfrecord__cut_anywhere__is_out_of_range_but_between_records(void **s
 	assert_int_equal(read_all(file.data, 0), 0);
 }
 
-static void tfrecord__that_grows__goes_on_where_it_was_cut(void **state)
+static void tfrecord__that_grows__is_read_on_from_the_truncated_record(void **state)
 {
 	MU_AUTO_BUF file = {0};
 	struct mu_tfrecord_reader *r;
@@ -125,8 +125,8 @@ int main(void)
 	    cmocka_unit_test(tfrecord__written_and_appended__reads_back),
 	    cmocka_unit_test(tfrecord__with_any_bit_flipped__is_an_error_that_names_the_offset),
 	    cmocka_unit_test(tfrecord__of_another_format__fails_with_the_reason),
-	    cmocka_unit_test(tfrecord__cut_anywhere__is_out_of_range_but_between_records),
-	    cmocka_unit_test(tfrecord__that_grows__goes_on_where_it_was_cut),
+	    cmocka_unit_test(tfrecord__truncated_within_a_record__is_out_of_range),
+	    cmocka_unit_test(tfrecord__that_grows__is_read_on_from_the_truncated_record),
 	    cmocka_unit_test(tfrecord__of_random_bytes__never_breaks_the_reader),
 	};
 

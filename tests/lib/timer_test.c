@@ -46,7 +46,7 @@ static void wait_for(int n)
 	pthread_mutex_unlock(&lock);
 }
 
-static void timer__of_the_longest_time__does_not_fire(void **state)
+static void timer__of_the_maximum_time__does_not_fire(void **state)
 {
 	struct mu_timer *t = mu_timer_new();
 
@@ -58,40 +58,40 @@ static void timer__of_the_longest_time__does_not_fire(void **state)
 	mu_timer_free(t);
 }
 
-/* A later one fires, though the thread still waits for the moment of the cancelled one. */
-static void timer__after_the_one_before_it_was_cancelled__fires(void **state)
+/* The later timer fires although the thread still waits for the time of the cancelled one. */
+static void timer__after_a_cancelled_one__fires(void **state)
 {
 	struct mu_timer *t = mu_timer_new();
 	uint64_t first;
-	int late;
+	int first_fired;
 
 	n_fired = 0;
 	first = add(t, 200, 1);
-	late = mu_timer_cancel(t, first) ? 0 : 1;
+	first_fired = mu_timer_cancel(t, first) ? 0 : 1;
 	add(t, 300, 2);
-	wait_for(late + 1);
-	assert_int_equal(fired[late], 2);
+	wait_for(first_fired + 1);
+	assert_int_equal(fired[first_fired], 2);
 	mu_timer_free(t);
 }
 
-static void timer__due_before_what_is_waited_for__fires_in_time(void **state)
+static void timer__due_before_the_pending_ones__fires_in_time(void **state)
 {
 	struct mu_timer *t = mu_timer_new();
 
 	n_fired = 0;
-	add(t, 1, 1); /* from a thread that has just begun */
+	add(t, 1, 1); /* the thread has just started */
 	wait_for(1);
-	add(t, 1, 2); /* that waits for nothing */
+	add(t, 1, 2); /* the thread waits without a timeout */
 	wait_for(2);
 	add(t, LONG_MS, 9);
-	add(t, 1, 3); /* that waits for something far away */
+	add(t, 1, 3); /* the thread waits with a long timeout */
 	wait_for(3);
 	assert_int_equal(fired[2], 3);
 	mu_timer_free(t);
 }
 
-/* How often the thread has gone to sleep. */
-static long sleeps(void)
+/* Returns the number of voluntary context switches of the timer thread. */
+static long voluntary_switches(void)
 {
 	char path[64], line[128];
 	long n = -1;
@@ -116,14 +116,14 @@ static void timers__cancelled_in_time__do_not_wake_the_thread(void **state)
 	n_fired = 0;
 	add(t, 0, 1);
 	wait_for(1);
-	before = sleeps();
+	before = voluntary_switches();
 	for (int i = 0; i < STEPS; i++) {
 		uint64_t id = add(t, LONG_MS, 3);
 
-		nanosleep(&moment, NULL); /* it could wake up now */
+		nanosleep(&moment, NULL); /* gives the thread time to wake */
 		assert_true(mu_timer_cancel(t, id));
 	}
-	assert_in_range(sleeps() - before, 0, STEPS / 10);
+	assert_in_range(voluntary_switches() - before, 0, STEPS / 10);
 	assert_int_equal(n_fired, 1);
 	mu_timer_free(t);
 }
@@ -134,7 +134,7 @@ static void free_and_fire(void *arg)
 	fire(NULL);
 }
 
-static void timer__freed_by_its_own_entry__ends_its_thread(void **state)
+static void timer__freed_by_its_own_callback__ends_its_thread(void **state)
 {
 	struct mu_timer *t = mu_timer_new();
 
@@ -148,11 +148,11 @@ static void timer__freed_by_its_own_entry__ends_its_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(timer__of_the_longest_time__does_not_fire),
-	    cmocka_unit_test(timer__after_the_one_before_it_was_cancelled__fires),
-	    cmocka_unit_test(timer__due_before_what_is_waited_for__fires_in_time),
+	    cmocka_unit_test(timer__of_the_maximum_time__does_not_fire),
+	    cmocka_unit_test(timer__after_a_cancelled_one__fires),
+	    cmocka_unit_test(timer__due_before_the_pending_ones__fires_in_time),
 	    cmocka_unit_test(timers__cancelled_in_time__do_not_wake_the_thread),
-	    cmocka_unit_test(timer__freed_by_its_own_entry__ends_its_thread),
+	    cmocka_unit_test(timer__freed_by_its_own_callback__ends_its_thread),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

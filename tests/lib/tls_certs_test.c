@@ -21,42 +21,42 @@ static X509 *read_pem(const char *text)
 }
 
 /* Verifies `crt` with the trusted CA `ca` at time `when`. */
-static int verdict(const char *ca, const char *crt, time_t when)
+static int verify(const char *ca, const char *crt, time_t when)
 {
 	X509_STORE *store = X509_STORE_new();
 	X509_STORE_CTX *ctx = X509_STORE_CTX_new();
 	X509 *root = read_pem(ca), *leaf = read_pem(crt);
-	int said;
+	int code;
 
 	X509_STORE_add_cert(store, root);
 	X509_STORE_CTX_init(ctx, store, leaf, NULL);
 	X509_STORE_CTX_set_time(ctx, 0, when);
 	X509_VERIFY_PARAM_set_purpose(X509_STORE_CTX_get0_param(ctx), X509_PURPOSE_SSL_CLIENT);
 	X509_verify_cert(ctx);
-	said = X509_STORE_CTX_get_error(ctx);
+	code = X509_STORE_CTX_get_error(ctx);
 	X509_STORE_CTX_free(ctx);
 	X509_STORE_free(store);
 	X509_free(root);
 	X509_free(leaf);
-	return said;
+	return code;
 }
 
-static void a_certificate__is_vouched_for_by_its_own_ca_only_and_in_its_time(void **state)
+static void certificate__verified_with_its_ca_within_its_validity__is_valid(void **state)
 {
 	struct mu_certs c, other;
 	struct mu_err err;
 
 	assert_ok(mu_certs_make(&c, names, 3, FROM, TO, &err), &err);
 	assert_ok(mu_certs_make(&other, names, 3, FROM, TO, &err), &err);
-	assert_int_equal(verdict(c.ca, c.crt, FROM + 60), X509_V_OK);
-	assert_int_equal(verdict(c.ca, c.crt, TO + 60), X509_V_ERR_CERT_HAS_EXPIRED);
-	assert_int_equal(verdict(c.ca, c.crt, FROM - 60), X509_V_ERR_CERT_NOT_YET_VALID);
-	assert_int_not_equal(verdict(other.ca, c.crt, FROM + 60), X509_V_OK);
+	assert_int_equal(verify(c.ca, c.crt, FROM + 60), X509_V_OK);
+	assert_int_equal(verify(c.ca, c.crt, TO + 60), X509_V_ERR_CERT_HAS_EXPIRED);
+	assert_int_equal(verify(c.ca, c.crt, FROM - 60), X509_V_ERR_CERT_NOT_YET_VALID);
+	assert_int_not_equal(verify(other.ca, c.crt, FROM + 60), X509_V_OK);
 	mu_certs_fini(&c);
 	mu_certs_fini(&other);
 }
 
-static void certificate__matches_its_names_only(void **state)
+static void certificate__compared_with_names__matches_only_its_own(void **state)
 {
 	struct mu_certs c;
 	struct mu_err err;
@@ -88,8 +88,8 @@ static void certificate_name__that_is_malformed__is_invalid(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_certificate__is_vouched_for_by_its_own_ca_only_and_in_its_time),
-	    cmocka_unit_test(certificate__matches_its_names_only),
+	    cmocka_unit_test(certificate__verified_with_its_ca_within_its_validity__is_valid),
+	    cmocka_unit_test(certificate__compared_with_names__matches_only_its_own),
 	    cmocka_unit_test(certificate_name__that_is_malformed__is_invalid),
 	};
 

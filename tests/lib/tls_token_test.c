@@ -4,8 +4,8 @@
 
 static struct mu_err err;
 
-/* The values are those of `openssl dgst -sha256 -mac HMAC` and of `sha256sum`. */
-static void a_token__is_the_hmac_of_the_uid__and_its_digest_knows_it(void **state)
+/* The expected values are from `openssl dgst -sha256 -mac HMAC` and `sha256sum`. */
+static void token__of_a_uid__is_its_hmac_and_matches_its_digest(void **state)
 {
 	char token[MU_TOKEN_SIZE], again[MU_TOKEN_SIZE], other[MU_TOKEN_SIZE];
 	char digest[MU_TOKEN_SIZE];
@@ -25,7 +25,7 @@ static void a_token__is_the_hmac_of_the_uid__and_its_digest_knows_it(void **stat
 	assert_false(mu_token_matches(mu_span_of(other), digest));
 }
 
-static void a_wrong_token_or_digest__never_matches(void **state)
+static void token__with_a_wrong_digest__does_not_match(void **state)
 {
 	static const char *const digests[] = {"", "e3b0",
 					      "E3B0C44298FC1C149AFBF4C8996FB92427AE41E4"
@@ -47,8 +47,8 @@ static void a_wrong_token_or_digest__never_matches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_token__is_the_hmac_of_the_uid__and_its_digest_knows_it),
-	    cmocka_unit_test(a_wrong_token_or_digest__never_matches),
+	    cmocka_unit_test(token__of_a_uid__is_its_hmac_and_matches_its_digest),
+	    cmocka_unit_test(token__with_a_wrong_digest__does_not_match),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints of the first format, written and read back: whole, in parts, in several files. */
+/* V1 checkpoints, written and read back: complete, in slices, in several files. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ static struct mu_slice slice_of(const char *spec)
 	return s;
 }
 
-/* The upper rows of "parted" in one file, the lower ones and all of "whole" in another. */
+/* Writes the upper rows of "parted" to one file, its lower rows and all of "whole" to another. */
 static void write_two(void)
 {
 	MU_AUTO_FREE char *one = path_of("two-00000-of-00002");
@@ -63,7 +63,7 @@ static struct mu_v1_reader *open_two(const char *pattern)
 	return r;
 }
 
-static void parts_of_several_files__are_put_together(void **state)
+static void tensor__in_slices_of_several_files__is_joined(void **state)
 {
 	MU_AUTO(mu_v1_reader_free)
 	struct mu_v1_reader *r = open_two("two-\?\?\?\?\?-of-00002");
@@ -79,7 +79,7 @@ static void parts_of_several_files__are_put_together(void **state)
 		assert_true(MU_DATA(float, &some)[i] == (float)(5 + i + i / 3));
 }
 
-static void a_file_that_is_missing__leaves_a_hole_that_is_seen(void **state)
+static void tensor__with_a_missing_slice__is_data_loss(void **state)
 {
 	MU_AUTO(mu_v1_reader_free) struct mu_v1_reader *r = open_two("two-00001-of-00002");
 	struct mu_slice lower = slice_of("3 4 2,1:0,2"), other = slice_of("4 3 0,1:-");
@@ -96,7 +96,7 @@ static void a_file_that_is_missing__leaves_a_hole_that_is_seen(void **state)
 		     "\"nothing\" not found");
 }
 
-static void a_pattern_that_nothing_matches__is_not_found(void **state)
+static void pattern__without_a_matching_file__is_not_found(void **state)
 {
 	MU_AUTO_FREE char *path = path_of("none-*");
 	struct mu_v1_reader *r;
@@ -105,7 +105,7 @@ static void a_pattern_that_nothing_matches__is_not_found(void **state)
 		     "Failed to find any matching files");
 }
 
-static void every_flipped_bit__is_seen(void **state)
+static void checkpoint__with_any_bit_flipped__is_invalid(void **state)
 {
 	MU_AUTO_FREE char *path = path_of("two-00001-of-00002");
 	struct mu_v1_reader *r;
@@ -119,18 +119,18 @@ static void every_flipped_bit__is_seen(void **state)
 	}
 }
 
-/* A tensor "a" of four numbers: name, shape, type and one part that is all; then its values. */
-static const char made[] = "\x19\0"
-			   "\x0a\x17\x0a\x0f\x0a\1a\x12\4\x12\2\x08\4\x18\1\x22\2\x0a\0"
-			   "\x12\4\x08\1\x10\0"
-			   "\x12\x1b\x0a\1a\x12\2\x0a\0\x1a\x12\x2a\x10"
-			   "\0\0\0\0\0\0\x80\x3f\0\0\0\x40\0\0\x40\x40";
+/* A tensor "a" of four numbers: name, shape, type and one full slice; then its values. */
+static const char valid_file[] = "\x19\0"
+				 "\x0a\x17\x0a\x0f\x0a\1a\x12\4\x12\2\x08\4\x18\1\x22\2\x0a\0"
+				 "\x12\4\x08\1\x10\0"
+				 "\x12\x1b\x0a\1a\x12\2\x0a\0\x1a\x12\x2a\x10"
+				 "\0\0\0\0\0\0\x80\x3f\0\0\0\x40\0\0\x40\x40";
 
-static void checkpoint__changed_or_cut__is_read_or_invalid(void **state)
+static void checkpoint__mutated__is_read_or_invalid(void **state)
 {
-	LLVMFuzzerTestOneInput((const uint8_t *)made, sizeof made - 1);
-	assert_int_equal(n_read, 2); /* so that what follows begins with one that is sound */
-	mutate_run(LLVMFuzzerTestOneInput, made, sizeof made - 1, 20000);
+	LLVMFuzzerTestOneInput((const uint8_t *)valid_file, sizeof valid_file - 1);
+	assert_int_equal(n_read, 2); /* the input of the mutations is valid */
+	mutate_run(LLVMFuzzerTestOneInput, valid_file, sizeof valid_file - 1, 20000);
 }
 
 static int set_up(void **state)
@@ -154,11 +154,11 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(parts_of_several_files__are_put_together),
-	    cmocka_unit_test(a_file_that_is_missing__leaves_a_hole_that_is_seen),
-	    cmocka_unit_test(a_pattern_that_nothing_matches__is_not_found),
-	    cmocka_unit_test(every_flipped_bit__is_seen),
-	    cmocka_unit_test(checkpoint__changed_or_cut__is_read_or_invalid),
+	    cmocka_unit_test(tensor__in_slices_of_several_files__is_joined),
+	    cmocka_unit_test(tensor__with_a_missing_slice__is_data_loss),
+	    cmocka_unit_test(pattern__without_a_matching_file__is_not_found),
+	    cmocka_unit_test(checkpoint__with_any_bit_flipped__is_invalid),
+	    cmocka_unit_test(checkpoint__mutated__is_read_or_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

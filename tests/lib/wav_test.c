@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WAV files written and read, and BMP images read, with all kinds of wrong headers. */
+/* WAV files, written and read, and BMP images, read; with malformed headers. */
 #include "lib/io/bmp.h"
 #include "lib/io/wav.h"
 #include "tests/fuzz/mutate.h"
@@ -27,7 +27,7 @@ static void sound__written__reads_back_within_16_bits(void **state)
 	}
 }
 
-static void wav__cut_anywhere__is_invalid(void **state)
+static void wav__truncated__is_invalid(void **state)
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_wav w;
@@ -38,7 +38,7 @@ static void wav__cut_anywhere__is_invalid(void **state)
 				 -MU_INVALID_ARGUMENT);
 }
 
-/* Two by two pixels of three bytes; rows are filled up to eight. */
+/* Two by two pixels of three bytes; rows are padded to eight bytes. */
 static const char picture[] = "BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0\2\0\0\0\1\0\x18\0"
 			      "\0\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 			      "\1\2\3\4\5\6\0\0\7\x8\x9\xa\xb\xc\0\0";
@@ -54,7 +54,7 @@ static void bmp__bottom_up_or_top_down__is_read_from_the_top(void **state)
 	assert_ok(mu_bmp_open(&p, all, &err), &err);
 	mu_bmp_pixels(&p, 3, out);
 	assert_memory_equal(out, "\x9\x8\7\xc\xb\xa\3\2\1\6\5\4", 12);
-	memcpy(file + 22, "\xfe\xff\xff\xff", 4); /* a height below zero: from above */
+	memcpy(file + 22, "\xfe\xff\xff\xff", 4); /* negative height: top-down rows */
 	assert_ok(mu_bmp_open(&p, all, &err), &err);
 	mu_bmp_pixels(&p, 4, out);
 	assert_memory_equal(out, "\3\2\1\xff\6\5\4\xff\x9\x8\7\xff\xc\xb\xa\xff", 16);
@@ -71,7 +71,7 @@ static void bmp__with_fewer_rows_than_its_header_says__is_invalid(void **state)
 		     MU_INVALID_ARGUMENT, "requires at least");
 }
 
-static void wav_and_bmp__changed_or_cut__are_read_or_invalid(void **state)
+static void wav_and_bmp__mutated__are_read_or_invalid(void **state)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -84,10 +84,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(sound__written__reads_back_within_16_bits),
-	    cmocka_unit_test(wav__cut_anywhere__is_invalid),
+	    cmocka_unit_test(wav__truncated__is_invalid),
 	    cmocka_unit_test(bmp__bottom_up_or_top_down__is_read_from_the_top),
 	    cmocka_unit_test(bmp__with_fewer_rows_than_its_header_says__is_invalid),
-	    cmocka_unit_test(wav_and_bmp__changed_or_cut__are_read_or_invalid),
+	    cmocka_unit_test(wav_and_bmp__mutated__are_read_or_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
