@@ -45,7 +45,7 @@ static const char *const methods[] = {
     "/tensorflow.MasterService/NoSuchMethod",
 };
 
-static void offer(struct task *t, const char *method, const void *bytes, size_t n)
+static void send_request(struct task *t, const char *method, const void *bytes, size_t n)
 {
 	struct rpc_message m = {.head = {bytes, n}};
 	struct mu_err err = {0};
@@ -70,7 +70,7 @@ static void truncated_or_corrupt_request__gets_a_response(void **state)
 	mu_pb_put_bytes(&good, 2, MU_SPAN("\x78\x01"));
 	for (unsigned i = 0; i < MU_COUNT(methods); i++) {
 		for (size_t n = 0; n < good.len; n += 1 + n / 4)
-			offer(&f->ps, methods[i], good.data, n);
+			send_request(&f->ps, methods[i], good.data, n);
 		for (int k = 0; k < 20; k++) {
 			MU_AUTO_FREE char *copy = malloc(good.len);
 
@@ -79,7 +79,7 @@ static void truncated_or_corrupt_request__gets_a_response(void **state)
 				dice = dice * 1664525 + 1013904223;
 				copy[(dice >> 8) % good.len] ^= (char)(1 << (dice >> 29));
 			}
-			offer(&f->ps, methods[i], copy, good.len);
+			send_request(&f->ps, methods[i], copy, good.len);
 		}
 	}
 }

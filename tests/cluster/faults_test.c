@@ -17,7 +17,7 @@ struct script {
 	pthread_mutex_t lock;
 	struct rpc_call *pending_run; /* the pending RunGraph */
 	_Atomic int runs, cancels, cleanups, registrations;
-	_Atomic bool hangs; /* RegisterGraph has no reply until it is cancelled */
+	_Atomic bool register_hangs; /* RegisterGraph has no reply until it is cancelled */
 };
 
 static void reply_bytes(struct rpc_call *call, const struct mu_buf *b)
@@ -39,7 +39,7 @@ static void get_status(struct rpc_call *call, void *ctx)
 	reply_bytes(call, &b);
 }
 
-static void nothing(struct rpc_call *call, void *ctx)
+static void reply_empty(struct rpc_call *call, void *ctx)
 {
 	MU_AUTO_BUF b = {0};
 
@@ -49,10 +49,10 @@ static void nothing(struct rpc_call *call, void *ctx)
 static void cleanup(struct rpc_call *call, void *ctx)
 {
 	atomic_fetch_add(&((struct script *)ctx)->cleanups, 1);
-	nothing(call, ctx);
+	reply_empty(call, ctx);
 }
 
-static void gone(void *arg)
+static void on_cancel(void *arg)
 {
 	struct script *s = arg;
 	struct rpc_call *call;
@@ -75,7 +75,7 @@ static void run_graph(struct rpc_call *call, void *ctx)
 	pthread_mutex_lock(&s->lock);
 	s->pending_run = call;
 	pthread_mutex_unlock(&s->lock);
-	rpc_on_cancel(call, gone, s);
+	rpc_on_cancel(call, on_cancel, s);
 	atomic_fetch_add(&s->runs, 1);
 }
 
@@ -85,11 +85,11 @@ static void register_graph(struct rpc_call *call, void *ctx)
 	MU_AUTO_BUF b = {0};
 
 	atomic_fetch_add(&s->registrations, 1);
-	if (s->hangs) {
+	if (s->register_hangs) {
 		pthread_mutex_lock(&s->lock);
 		s->pending_run = call;
 		pthread_mutex_unlock(&s->lock);
-		rpc_on_cancel(call, gone, s);
+		rpc_on_cancel(call, on_cancel, s);
 		return;
 	}
 	mu_pb_put_str(&b, 1, "g");
@@ -101,12 +101,15 @@ static void register_graph(struct rpc_call *call, void *ctx)
 		"/tensorflow.WorkerService/" name, .handle = fn                                    \
 	}
 static const struct rpc_method methods[] = {
-    METHOD("GetStatus", get_status),        METHOD("CreateWorkerSession", nothing),
-    METHOD("DeleteWorkerSession", nothing), METHOD("RegisterGraph", register_graph),
-    METHOD("RunGraph", run_graph),          METHOD("CleanupGraph", cleanup),
+    METHOD("GetStatus", get_status),
+    METHOD("CreateWorkerSession", reply_empty),
+    METHOD("DeleteWorkerSession", reply_empty),
+    METHOD("RegisterGraph", register_graph),
+    METHOD("RunGraph", run_graph),
+    METHOD("CleanupGraph", cleanup),
 };
 
-static void until(_Atomic int *counter, int n)
+static void wait_for_count(_Atomic int *counter, int n)
 {
 	WAIT_UNTIL(atomic_load(counter) >= n);
 }
@@ -155,7 +158,7 @@ static int stop(void **state)
 	return 0;
 }
 
-struct waiting {
+struct step_thread {
 	struct faults *t;
 	struct step step;
 	struct mu_err err;
@@ -165,28 +168,28 @@ struct waiting {
 
 static void *run_step(void *arg)
 {
-	struct waiting *w = arg;
+	struct step_thread *w = arg;
 
 	w->rc = run(&w->t->f->worker[0], w->t->handle, &w->step, NULL, &w->err);
 	return NULL;
 }
 
-static struct waiting *begin_until(struct faults *t, _Atomic int *counter)
+static struct step_thread *start_step_until(struct faults *t, _Atomic int *counter)
 {
-	struct waiting *w = MU_NEW(struct waiting);
+	struct step_thread *w = MU_NEW(struct step_thread);
 
-	*w = (struct waiting){.t = t, .step = {.target = "wait", .fetch = "here:0"}};
+	*w = (struct step_thread){.t = t, .step = {.target = "wait", .fetch = "here:0"}};
 	assert_int_equal(pthread_create(&w->thread, NULL, run_step, w), 0);
-	until(counter, 1);
+	wait_for_count(counter, 1);
 	return w;
 }
 
-static struct waiting *begin(struct faults *t)
+static struct step_thread *start_step(struct faults *t)
 {
-	return begin_until(t, &t->ps.runs);
+	return start_step_until(t, &t->ps.runs);
 }
 
-static void ends_with(struct waiting *w, enum mu_code code, const char *text)
+static void expect_error(struct step_thread *w, enum mu_code code, const char *text)
 {
 	pthread_join(w->thread, NULL);
 	assert_int_equal(w->rc, -(int)code);
@@ -198,7 +201,7 @@ static void ends_with(struct waiting *w, enum mu_code code, const char *text)
 static void step__when_its_ps_dies__is_unavailable(void **state)
 {
 	struct faults *t = *state;
-	struct waiting *w = begin(t);
+	struct step_thread *w = start_step(t);
 
 	rpc_server_stop(t->ps.server, 0);
 	t->ps.server = NULL;
@@ -222,20 +225,20 @@ static void step__after_its_timeout__has_deadline_exceeded(void **state)
 		assert_fails(run(&t->f->worker[0], t->handle, &s, NULL, &err), &err,
 			     MU_DEADLINE_EXCEEDED, "Deadline Exceeded");
 	}
-	until(&t->ps.cancels, 1);
-	until(&t->ps.cleanups, 1);
+	wait_for_count(&t->ps.cancels, 1);
+	wait_for_count(&t->ps.cleanups, 1);
 }
 
 static void step__when_its_session_is_closed__is_cancelled(void **state)
 {
 	struct faults *t = *state;
-	struct waiting *w = begin(t);
+	struct step_thread *w = start_step(t);
 	struct step again = {.target = "wait"};
 	struct mu_err err;
 
 	assert_ok(close_session(&t->f->worker[0], t->handle, &err), &err);
-	ends_with(w, MU_CANCELLED, "Session::Close");
-	until(&t->ps.cancels, 1);
+	expect_error(w, MU_CANCELLED, "Session::Close");
+	wait_for_count(&t->ps.cancels, 1);
 	assert_fails(run(&t->f->worker[0], t->handle, &again, NULL, &err), &err, MU_ABORTED,
 		     "not found");
 }
@@ -246,7 +249,7 @@ static void registration__that_hangs__ends_with_the_steps_timeout(void **state)
 	struct step s = {.target = "wait", .fetch = "here:0", .timeout_ms = 50};
 	struct mu_err err;
 
-	t->ps.hangs = true;
+	t->ps.register_hangs = true;
 	assert_fails(run(&t->f->worker[0], t->handle, &s, NULL, &err), &err, MU_DEADLINE_EXCEEDED,
 		     "From /job:ps/replica:0/task:0");
 }
@@ -254,20 +257,20 @@ static void registration__that_hangs__ends_with_the_steps_timeout(void **state)
 static void registration__when_its_session_is_closed__is_cancelled(void **state)
 {
 	struct faults *t = *state;
-	struct waiting *w;
+	struct step_thread *w;
 	struct mu_err err;
 
-	t->ps.hangs = true;
-	w = begin_until(t, &t->ps.registrations);
+	t->ps.register_hangs = true;
+	w = start_step_until(t, &t->ps.registrations);
 	assert_ok(close_session(&t->f->worker[0], t->handle, &err), &err);
-	ends_with(w, MU_CANCELLED, "Session is closed.");
-	until(&t->ps.cancels, 1);
+	expect_error(w, MU_CANCELLED, "Session is closed.");
+	wait_for_count(&t->ps.cancels, 1);
 }
 
 static void step__when_one_partition_fails__returns_its_error(void **state)
 {
 	struct faults *t = *state;
-	struct waiting *w = begin(t);
+	struct step_thread *w = start_step(t);
 	struct rpc_call *call;
 	MU_AUTO_BUF b = {0};
 
@@ -278,11 +281,11 @@ static void step__when_one_partition_fails__returns_its_error(void **state)
 	t->ps.pending_run = NULL;
 	pthread_mutex_unlock(&t->ps.lock);
 	reply_bytes(call, &b);
-	ends_with(w, MU_OUT_OF_RANGE, "From /job:ps/replica:0/task:0:\nthe queue is empty");
+	expect_error(w, MU_OUT_OF_RANGE, "From /job:ps/replica:0/task:0:\nthe queue is empty");
 }
 
 static _Atomic int ended;
-static void note(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+static void count_end(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 {
 	atomic_fetch_add(&ended, 1);
 }
@@ -299,20 +302,20 @@ static void step__when_its_client_disconnects__is_freed(void **state)
 	ended = 0;
 	step_request(&request, t->handle, &s);
 	m = (struct rpc_message){.head = mu_buf_span(&request)};
-	id = rpc_start(t->f->worker[0].ch, "/tensorflow.MasterService/RunStep", &m, 0, 0, note,
+	id = rpc_start(t->f->worker[0].ch, "/tensorflow.MasterService/RunStep", &m, 0, 0, count_end,
 		       NULL, &err);
 	assert_true(id != 0);
-	until(&t->ps.runs, 1);
+	wait_for_count(&t->ps.runs, 1);
 	rpc_out_cancel(t->f->worker[0].ch, id);
-	until(&ended, 1);
-	until(&t->ps.cancels, 1);
-	until(&t->ps.cleanups, 1);
+	wait_for_count(&ended, 1);
+	wait_for_count(&t->ps.cancels, 1);
+	wait_for_count(&t->ps.cleanups, 1);
 }
 
 static void step__when_its_master_stops__ends(void **state)
 {
 	struct faults *t = *state;
-	struct waiting *w = begin(t);
+	struct step_thread *w = start_step(t);
 
 	task_server_stop(t->f->worker[0].server, 10);
 	t->f->worker[0].server = NULL;

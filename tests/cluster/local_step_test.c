@@ -36,24 +36,23 @@ static void add_queue(struct mu_graph *g, const char *name, const char *device)
 	unary(g, got_name, "Identity", WORKER, get);
 }
 
-/* "add" makes two round trips to the ps: the variable v there is incremented by a value from here.
- */
+/* "add" makes two round trips to the ps: it adds a value of the worker to the variable v. */
 static struct mu_graph *graph(void)
 {
 	struct mu_graph *g = mu_graph_new();
 	struct mu_node *v = variable(g, "v", PS), *one = constant(g, "one", WORKER, number(1));
-	struct mu_node *there = unary(g, "there", "Neg", PS, one);
+	struct mu_node *on_ps = unary(g, "there", "Neg", PS, one);
 
 	binary(g, "init", "Assign", PS, v, constant(g, "zero", PS, number(0)));
-	binary(g, "add", "AssignAdd", PS, v, unary(g, "back", "Neg", WORKER, there));
+	binary(g, "add", "AssignAdd", PS, v, unary(g, "back", "Neg", WORKER, on_ps));
 	unary(g, "read", "Identity", WORKER, v);
 	add_queue(g, "far", PS);
 	add_queue(g, "near", WORKER);
 	return g;
 }
 
-static int step_here(struct task *t, const char *handle, const struct step *s, long timeout_ms,
-		     struct mu_tensor *out, struct mu_err *err)
+static int run_local_step(struct task *t, const char *handle, const struct step *s, long timeout_ms,
+			  struct mu_tensor *out, struct mu_err *err)
 {
 	MU_AUTO_BUF request = {0};
 	MU_AUTO_BUF reply = {0};
@@ -67,15 +66,17 @@ static int step_here(struct task *t, const char *handle, const struct step *s, l
 	return rc ? rc : step_reply(&reply, out, err);
 }
 
-static void target(struct task *t, const char *handle, const char *name)
+static void run_target(struct task *t, const char *handle, const char *name)
 {
 	struct mu_err err;
 
-	assert_ok(step_here(t, handle, &(struct step){.target = name}, CALL_MS, NULL, &err), &err);
+	assert_ok(
+	    run_local_step(t, handle, &(struct step){.target = name}, CALL_MS, NULL, &err),
+	    &err);
 }
 
-/* Starts with a stream to the ps. */
-static struct fixture *open_here(char handle[64])
+/* Waits for the stream to the ps and initialises v. */
+static struct fixture *open_session(char handle[64])
 {
 	struct fixture *f = fixture_new("p01");
 	MU_AUTO(mu_graph_free) struct mu_graph *g = graph();
@@ -84,7 +85,7 @@ static struct fixture *open_here(char handle[64])
 
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
 	WAIT_UNTIL(stream_peer_live(ps->stream));
-	target(&f->worker[0], handle, "init");
+	run_target(&f->worker[0], handle, "init");
 	return f;
 }
 
@@ -95,26 +96,26 @@ struct caller {
 	int n, rc;
 	long timeout_ms;
 	struct mu_err err;
-	_Atomic bool over;
+	_Atomic bool has_ended;
 	pthread_t thread;
 };
 
-static void *steps(void *arg)
+static void *run_steps(void *arg)
 {
 	struct caller *c = arg;
 
 	for (int i = 0; i < c->n && !c->rc; i++)
-		c->rc = step_here(c->task, c->handle, &c->step, c->timeout_ms, NULL, &c->err);
-	atomic_store(&c->over, true);
+		c->rc = run_local_step(c->task, c->handle, &c->step, c->timeout_ms, NULL, &c->err);
+	atomic_store(&c->has_ended, true);
 	return NULL;
 }
 
-static void begin(struct caller *c)
+static void start_caller(struct caller *c)
 {
-	assert_int_equal(pthread_create(&c->thread, NULL, steps, c), 0);
+	assert_int_equal(pthread_create(&c->thread, NULL, run_steps, c), 0);
 }
 
-static void goes_well(struct caller *c)
+static void join_caller(struct caller *c)
 {
 	pthread_join(c->thread, NULL);
 	assert_ok(c->rc, &c->err);
@@ -123,7 +124,7 @@ static void goes_well(struct caller *c)
 static void callers__each_get_their_own_results(void **state)
 {
 	char handle[64];
-	struct fixture *f = open_here(handle);
+	struct fixture *f = open_session(handle);
 	struct caller c[CALLERS];
 
 	for (int i = 0; i < CALLERS; i++) {
@@ -132,36 +133,36 @@ static void callers__each_get_their_own_results(void **state)
 				       .step = {.target = "add"},
 				       .n = STEPS,
 				       .timeout_ms = i % 2 ? CALL_MS : 0};
-		begin(&c[i]);
+		start_caller(&c[i]);
 	}
 	for (int i = 0; i < CALLERS; i++)
-		goes_well(&c[i]);
+		join_caller(&c[i]);
 	assert_true(run_float(&f->worker[0], handle, "read:0") == CALLERS * STEPS);
 	fixture_free(f);
 }
 
 /* One caller waits at a remote queue and one at a local queue. Meanwhile steps of another caller
- * continue, and so do steps of a gRPC client, for which no caller here waits. */
+ * continue, and so do steps of a gRPC client, for which no caller of this process waits. */
 static void long_wait__does_not_block_other_callers(void **state)
 {
 	char handle[64];
-	struct fixture *f = open_here(handle);
-	struct caller far = {
+	struct fixture *f = open_session(handle);
+	struct caller remote = {
 	    .task = &f->worker[0], .handle = handle, .step = {.fetch = "far_got:0"}, .n = 1};
-	struct caller near = far;
+	struct caller local = remote;
 
-	near.step.fetch = "near_got:0";
-	begin(&far);
-	begin(&near);
-	wait_ms(SHORT_WAIT_MS); /* they probably wait by then; the test also holds otherwise */
+	local.step.fetch = "near_got:0";
+	start_caller(&remote);
+	start_caller(&local);
+	wait_ms(SHORT_WAIT_MS); /* both callers probably wait now; the test passes in any case */
 	for (int i = 0; i < STEPS; i++)
-		target(&f->worker[0], handle, "add");
+		run_target(&f->worker[0], handle, "add");
 	assert_true(run_float(&f->worker[0], handle, "read:0") == STEPS);
-	assert_false(atomic_load(&far.over) || atomic_load(&near.over));
-	target(&f->worker[0], handle, "near_put");
-	goes_well(&near);
-	target(&f->worker[0], handle, "far_put");
-	goes_well(&far);
+	assert_false(atomic_load(&remote.has_ended) || atomic_load(&local.has_ended));
+	run_target(&f->worker[0], handle, "near_put");
+	join_caller(&local);
+	run_target(&f->worker[0], handle, "far_put");
+	join_caller(&remote);
 	fixture_free(f);
 }
 
@@ -170,21 +171,21 @@ static void long_wait__does_not_block_other_callers(void **state)
 static void step__completed_by_another_thread__returns_to_its_caller(void **state)
 {
 	char handle[64];
-	struct fixture *f = open_here(handle);
+	struct fixture *f = open_session(handle);
 
 	for (int i = 0; i < STEPS / 10; i++) {
-		struct caller near = {.task = &f->worker[0],
-				      .handle = handle,
-				      .step = {.fetch = "near_got:0"},
-				      .n = 1};
+		struct caller local = {.task = &f->worker[0],
+				       .handle = handle,
+				       .step = {.fetch = "near_got:0"},
+				       .n = 1};
 		struct mu_err err;
 
-		begin(&near);
+		start_caller(&local);
 		wait_ms(i % 3);
-		assert_ok(
-		    run(&f->worker[0], handle, &(struct step){.target = "near_put"}, NULL, &err),
-		    &err);
-		goes_well(&near);
+		assert_ok(run(&f->worker[0], handle, &(struct step){.target = "near_put"}, NULL,
+			      &err),
+			  &err);
+		join_caller(&local);
 	}
 	fixture_free(f);
 }
@@ -192,45 +193,45 @@ static void step__completed_by_another_thread__returns_to_its_caller(void **stat
 static void deadline__ends_the_wait(void **state)
 {
 	char handle[64];
-	struct fixture *f = open_here(handle);
-	struct step far = {.fetch = "far_got:0"};
+	struct fixture *f = open_session(handle);
+	struct step remote = {.fetch = "far_got:0"};
 	struct mu_err err;
 
-	assert_int_equal(step_here(&f->worker[0], handle, &far, SHORT_WAIT_MS, NULL, &err),
+	assert_int_equal(run_local_step(&f->worker[0], handle, &remote, SHORT_WAIT_MS, NULL, &err),
 			 -MU_DEADLINE_EXCEEDED);
-	target(&f->worker[0], handle, "add");
+	run_target(&f->worker[0], handle, "add");
 	fixture_free(f);
 }
 
 static void lost_ps__fails_the_steps_that_wait_for_it(void **state)
 {
 	char handle[64];
-	struct fixture *f = open_here(handle);
-	struct caller far = {
+	struct fixture *f = open_session(handle);
+	struct caller remote = {
 	    .task = &f->worker[0], .handle = handle, .step = {.fetch = "far_got:0"}, .n = 1};
 
-	begin(&far);
+	start_caller(&remote);
 	wait_ms(SHORT_WAIT_MS);
 	stop_task(&f->ps);
-	pthread_join(far.thread, NULL);
-	assert_true(far.rc != 0);
+	pthread_join(remote.thread, NULL);
+	assert_true(remote.rc != 0);
 	fixture_free(f);
 }
 
 static void stopped_server__returns_to_its_callers(void **state)
 {
 	char handle[64];
-	struct fixture *f = open_here(handle);
-	struct caller near = {
+	struct fixture *f = open_session(handle);
+	struct caller local = {
 	    .task = &f->worker[0], .handle = handle, .step = {.fetch = "near_got:0"}, .n = 1};
 	struct worker_counts running = {0};
 
-	begin(&near);
+	start_caller(&local);
 	WAIT_UNTIL(
 	    (worker_count(f->worker[0].server->context.worker, &running), running.running > 0));
 	stop_task(&f->worker[0]);
-	pthread_join(near.thread, NULL);
-	assert_true(near.rc != 0);
+	pthread_join(local.thread, NULL);
+	assert_true(local.rc != 0);
 	fixture_free(f);
 }
 

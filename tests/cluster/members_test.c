@@ -30,8 +30,8 @@ static void post(const struct task *t, const char *body, struct mu_http_answer *
 	    a);
 }
 
-/* The fixture's cluster plus one worker. */
-static char *wider(const struct fixture *f, int epoch, const char *ps)
+/* The JSON of the fixture's cluster plus one worker. */
+static char *larger_cluster(const struct fixture *f, int epoch, const char *ps)
 {
 	return mu_xasprintf("{\"epoch\":%d,\"cluster\":{\"ps\":[\"%s\"],"
 			    "\"worker\":[\"%s\",\"%s\",\"127.0.0.1:9\"]}}",
@@ -53,8 +53,8 @@ static void newer_cluster__is_applied_and_an_older_one_ignored(void **state)
 {
 	struct fixture *f = *state;
 	const char *ps = mu_cluster_address(&f->cluster, "ps", 0, NULL);
-	MU_AUTO_FREE char *third = wider(f, 3, ps);
-	MU_AUTO_FREE char *second = wider(f, 2, ps);
+	MU_AUTO_FREE char *third = larger_cluster(f, 3, ps);
+	MU_AUTO_FREE char *second = larger_cluster(f, 2, ps);
 
 	assert_int_equal(f->ps.server->epoch, 0);
 	assert_null(peers_find(f->ps.server->peers, NEW_TASK));
@@ -67,8 +67,8 @@ static void newer_cluster__is_applied_and_an_older_one_ignored(void **state)
 }
 
 /* Sends a request from another host with this header. */
-static void expect_from_afar(const struct task *t, const char *path, const char *header, int status,
-			     const char *says)
+static void expect_remote(const struct task *t, const char *path, const char *header, int status,
+			  const char *says)
 {
 	struct mu_http_answer a = {0};
 
@@ -83,7 +83,7 @@ static void expect_from_afar(const struct task *t, const char *path, const char 
 }
 
 /* 409: the server's lifetime is that of its program; 400: an empty cluster. */
-static void caller_without_the_jobs_token__changes_nothing_remotely(void **state)
+static void remote_caller__without_the_job_token__changes_nothing(void **state)
 {
 	struct fixture *f = *state;
 	struct task_server *s = f->ps.server;
@@ -95,25 +95,25 @@ static void caller_without_the_jobs_token__changes_nothing_remotely(void **state
 	assert_int_equal(mu_token_derive(MU_SPAN("key"), "u2", other, NULL), 0);
 	good = mu_xasprintf("Bearer %s", token);
 	bad = mu_xasprintf("Bearer %s", other);
-	expect_from_afar(&f->ps, "/finish", NULL, 403, "only from the loopback interface");
-	expect_from_afar(&f->ps, "/finish", good, 403, "only from the loopback interface");
+	expect_remote(&f->ps, "/finish", NULL, 403, "only from the loopback interface");
+	expect_remote(&f->ps, "/finish", good, 403, "only from the loopback interface");
 	assert_int_equal(mu_token_digest(mu_span_of(token), s->token_digest, NULL), 0);
 	snprintf(digest_as_token, sizeof(digest_as_token), "Bearer %s", s->token_digest);
-	expect_from_afar(&f->ps, "/finish", NULL, 401, "bearer token of the job");
-	expect_from_afar(&f->ps, "/finish", bad, 401, "bearer token of the job");
-	expect_from_afar(&f->ps, "/finish", token, 401, "bearer token of the job");
-	expect_from_afar(&f->ps, "/finish", digest_as_token, 401, "bearer token of the job");
-	expect_from_afar(&f->ps, "/cluster", bad, 401, "bearer token of the job");
-	expect_from_afar(&f->ps, "/finish", good, 409, "program");
-	expect_from_afar(&f->ps, "/cluster", good, 400, "epoch");
+	expect_remote(&f->ps, "/finish", NULL, 401, "bearer token of the job");
+	expect_remote(&f->ps, "/finish", bad, 401, "bearer token of the job");
+	expect_remote(&f->ps, "/finish", token, 401, "bearer token of the job");
+	expect_remote(&f->ps, "/finish", digest_as_token, 401, "bearer token of the job");
+	expect_remote(&f->ps, "/cluster", bad, 401, "bearer token of the job");
+	expect_remote(&f->ps, "/finish", good, 409, "program");
+	expect_remote(&f->ps, "/cluster", good, 400, "epoch");
 }
 
 static void foreign_or_invalid_cluster__is_rejected(void **state)
 {
 	struct fixture *f = *state;
 	const char *ps = mu_cluster_address(&f->cluster, "ps", 0, NULL);
-	MU_AUTO_FREE char *elsewhere = wider(f, 3, "127.0.0.1:10");
-	MU_AUTO_FREE char *never = wider(f, 0, ps);
+	MU_AUTO_FREE char *elsewhere = larger_cluster(f, 3, "127.0.0.1:10");
+	MU_AUTO_FREE char *never = larger_cluster(f, 0, ps);
 	const struct {
 		const char *body;
 		int status;
@@ -138,7 +138,7 @@ static void foreign_or_invalid_cluster__is_rejected(void **state)
 enum { EPOCHS = 200 };
 
 /* Each epoch adds a worker. */
-static void *tell_of_many(void *fixture)
+static void *post_many_epochs(void *fixture)
 {
 	struct fixture *f = fixture;
 
@@ -162,19 +162,19 @@ static void membership_updates__during_steps__do_not_disturb_them(void **state)
 	struct mu_node *v = variable(g, "v", PS), *one = constant(g, "k", W0, number(15));
 	struct step init = {.target = "init"};
 	char handle[64];
-	pthread_t teller;
+	pthread_t poster;
 	struct mu_err err;
 
 	binary(g, "init", "Assign", PS, v, one);
 	binary(g, "twice", "AddV2", W0, v, v);
-	assert_int_equal(pthread_create(&teller, NULL, tell_of_many, f), 0);
+	assert_int_equal(pthread_create(&poster, NULL, post_many_epochs, f), 0);
 	do {
 		assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
 		assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
 		assert_true(run_float(&f->worker[0], handle, "twice:0") == 30);
 		assert_ok(close_session(&f->worker[0], handle, &err), &err);
 	} while (f->ps.server->epoch < EPOCHS);
-	pthread_join(teller, NULL);
+	pthread_join(poster, NULL);
 	assert_non_null(peers_find(f->ps.server->peers, "/job:worker/replica:0/task:201"));
 }
 
@@ -184,7 +184,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(newer_cluster__is_applied_and_an_older_one_ignored,
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(foreign_or_invalid_cluster__is_rejected, start, stop),
-	    cmocka_unit_test_setup_teardown(caller_without_the_jobs_token__changes_nothing_remotely,
+	    cmocka_unit_test_setup_teardown(remote_caller__without_the_job_token__changes_nothing,
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(membership_updates__during_steps__do_not_disturb_them,
 					    start, stop),

@@ -21,7 +21,7 @@ struct child {
 	int out;
 };
 
-static struct child begin(const char *const *args, const char *tf_config)
+static struct child start_program(const char *const *args, const char *tf_config)
 {
 	const char *argv[16] = {program};
 	struct child c;
@@ -46,7 +46,7 @@ static struct child begin(const char *const *args, const char *tf_config)
 }
 
 /* Reads its output until it ends or prints `needle`, for at most ten seconds. */
-static void listen_to(struct child *c, const char *needle, char *text, size_t size)
+static void read_until(struct child *c, const char *needle, char *text, size_t size)
 {
 	struct pollfd p = {c->out, POLLIN, 0};
 	size_t n = 0;
@@ -61,7 +61,7 @@ static void listen_to(struct child *c, const char *needle, char *text, size_t si
 	}
 }
 
-static int end(struct child *c)
+static int wait_for_exit(struct child *c)
 {
 	int status = 0;
 
@@ -92,10 +92,10 @@ static void invalid_command_line__prints_one_line_and_exits_with_2(void **state)
 	char text[4096];
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		struct child c = begin(cases[i].args, NULL);
+		struct child c = start_program(cases[i].args, NULL);
 
-		listen_to(&c, NULL, text, sizeof(text));
-		assert_int_equal(end(&c), 2);
+		read_until(&c, NULL, text, sizeof(text));
+		assert_int_equal(wait_for_exit(&c), 2);
 		assert_non_null(strstr(text, "muster-task: "));
 		if (!strstr(text, cases[i].says))
 			fail_msg("'%s' does not say '%s'", text, cases[i].says);
@@ -107,14 +107,14 @@ static void help_and_version__exit_with_0(void **state)
 {
 	static const char *const help[] = {"--help", NULL}, *const version[] = {"--version", NULL};
 	char text[4096];
-	struct child c = begin(help, NULL);
+	struct child c = start_program(help, NULL);
 
-	listen_to(&c, NULL, text, sizeof(text));
-	assert_int_equal(end(&c), 0);
+	read_until(&c, NULL, text, sizeof(text));
+	assert_int_equal(wait_for_exit(&c), 0);
 	assert_non_null(strstr(text, "--cluster"));
-	c = begin(version, NULL);
-	listen_to(&c, NULL, text, sizeof(text));
-	assert_int_equal(end(&c), 0);
+	c = start_program(version, NULL);
+	read_until(&c, NULL, text, sizeof(text));
+	assert_int_equal(wait_for_exit(&c), 0);
 	assert_non_null(strstr(text, "muster-task "));
 }
 
@@ -132,9 +132,9 @@ static void port_in_use__prints_one_line_and_exits_with_1(void **state)
 	assert_int_equal(listen(fd, 1), 0);
 	snprintf(hosts, sizeof(hosts), "--ps_hosts=127.0.0.1:%d", port);
 	snprintf(want, sizeof(want), "port %d on 127.0.0.1 is already in use\n", port);
-	c = begin(args, NULL);
-	listen_to(&c, NULL, text, sizeof(text));
-	assert_int_equal(end(&c), 1);
+	c = start_program(args, NULL);
+	read_until(&c, NULL, text, sizeof(text));
+	assert_int_equal(wait_for_exit(&c), 1);
 	assert_non_null(strstr(text, want));
 	close(fd);
 }
@@ -147,9 +147,9 @@ static void missing_certificates__exit_with_1(void **state)
 	struct child c;
 
 	snprintf(hosts, sizeof(hosts), "--ps_hosts=127.0.0.1:%d", free_port());
-	c = begin(args, NULL);
-	listen_to(&c, NULL, text, sizeof(text));
-	assert_int_equal(end(&c), 1);
+	c = start_program(args, NULL);
+	read_until(&c, NULL, text, sizeof(text));
+	assert_int_equal(wait_for_exit(&c), 1);
 	assert_non_null(strstr(text, "/nonexistent"));
 }
 
@@ -160,10 +160,10 @@ static int exit_with_kernels(const char *flag, const char *want)
 	struct child c;
 
 	snprintf(hosts, sizeof(hosts), "--ps_hosts=127.0.0.1:%d", free_port());
-	c = begin(args, NULL);
-	listen_to(&c, NULL, text, sizeof(text));
+	c = start_program(args, NULL);
+	read_until(&c, NULL, text, sizeof(text));
 	assert_non_null(strstr(text, want));
-	return end(&c);
+	return wait_for_exit(&c);
 }
 
 static void unknown_kernel_level__exits_with_1(void **state)
@@ -188,11 +188,11 @@ static void sigterm__drains_and_exits_with_0(void **state)
 		 "{\"cluster\": {\"worker\": {\"7\": \"127.0.0.1:%d\"}}, "
 		 "\"task\": {\"type\": \"worker\", \"index\": 7}}",
 		 free_port());
-	c = begin(args, config);
-	listen_to(&c, "serves on", text, sizeof(text));
+	c = start_program(args, config);
+	read_until(&c, "serves on", text, sizeof(text));
 	assert_non_null(strstr(text, "/job:worker/replica:0/task:7 serves on"));
 	kill(c.pid, SIGTERM);
-	assert_int_equal(end(&c), 0);
+	assert_int_equal(wait_for_exit(&c), 0);
 }
 
 static int http_port_in(const char *text)
@@ -216,8 +216,8 @@ static void finish__drains_and_exits_with_0(void **state)
 	snprintf(path, sizeof(path), "/tmp/muster-program-test-%d", (int)getpid());
 	snprintf(file, sizeof(file), "--address-file=%s", path);
 	unlink(path);
-	c = begin(args, NULL);
-	listen_to(&c, "serves on", text, sizeof(text));
+	c = start_program(args, NULL);
+	read_until(&c, "serves on", text, sizeof(text));
 	WAIT_UNTIL(access(path, R_OK) == 0);
 	assert_int_equal(mu_buf_read_file(&b, path, 4096, NULL), 0);
 	unlink(path);
@@ -228,7 +228,7 @@ static void finish__drains_and_exits_with_0(void **state)
 	assert_true(read(fd, text, sizeof(text)) > 0);
 	assert_memory_equal(text, "HTTP/1.1 202", 12);
 	close(fd);
-	assert_int_equal(end(&c), 0);
+	assert_int_equal(wait_for_exit(&c), 0);
 }
 
 int main(void)

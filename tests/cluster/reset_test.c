@@ -42,7 +42,7 @@ static void set_scalar_shape(struct mu_graph *g, struct mu_node *n, const char *
 }
 
 /* A node named as its op, with a shared name: its resource is in the default container. */
-static struct mu_node *shared(struct mu_graph *g, const char *op)
+static struct mu_node *shared_resource(struct mu_graph *g, const char *op)
 {
 	struct mu_node *n = node(g, op, op, PS);
 	struct mu_attr name = {.kind = MU_ATTR_STRING, .s = mu_span_of(op)};
@@ -52,8 +52,8 @@ static struct mu_node *shared(struct mu_graph *g, const char *op)
 }
 
 /* A node named as its op, with the resource and, if not NULL, a count as inputs. */
-static struct mu_node *call_on(struct mu_graph *g, const char *op, struct mu_node *resource,
-			       struct mu_node *count)
+static struct mu_node *resource_call(struct mu_graph *g, const char *op, struct mu_node *resource,
+				     struct mu_node *count)
 {
 	struct mu_node *n = node(g, op, op, PS);
 	struct mu_input in[2] = {{resource, 0}, {count, 0}};
@@ -74,7 +74,7 @@ static const struct {
 };
 
 /* Has the calls of the table.  ConsumeMutexLock comes after a lock of a mutex that its step holds.
- * "fetched" brings the result of QueueDequeueV2 to worker 1. */
+ * "fetched" copies the result of QueueDequeueV2 to worker 1. */
 static struct mu_graph *graph(void)
 {
 	struct mu_graph *g = mu_graph_new();
@@ -84,32 +84,32 @@ static struct mu_graph *graph(void)
 
 	assert_int_equal(mu_tensor_scalar(&t, MU_INT32, &value, NULL), 0);
 	one = constant(g, "one", PS, t);
-	n = shared(g, "FIFOQueueV2");
+	n = shared_resource(g, "FIFOQueueV2");
 	set_types(g, n, "component_types");
 	set_scalar_shape(g, n, "shapes", 1);
-	set_types(g, call_on(g, "QueueDequeueManyV2", n, one), "component_types");
-	n = call_on(g, "QueueDequeueV2", n, NULL);
+	set_types(g, resource_call(g, "QueueDequeueManyV2", n, one), "component_types");
+	n = resource_call(g, "QueueDequeueV2", n, NULL);
 	set_types(g, n, "component_types");
 	unary(g, "fetched", "Identity", "/job:worker/task:1", n);
 
-	set_types(g, shared(g, "Unstage"), "dtypes");
+	set_types(g, shared_resource(g, "Unstage"), "dtypes");
 
-	n = shared(g, "Barrier");
+	n = shared_resource(g, "Barrier");
 	set_types(g, n, "component_types");
 	set_scalar_shape(g, n, "shapes", 1);
-	set_types(g, call_on(g, "BarrierTakeMany", n, one), "component_types");
+	set_types(g, resource_call(g, "BarrierTakeMany", n, one), "component_types");
 
-	n = shared(g, "ConditionalAccumulator");
+	n = shared_resource(g, "ConditionalAccumulator");
 	set_type(g, n, "dtype", MU_FLOAT);
 	set_scalar_shape(g, n, "shape", 0);
-	set_type(g, call_on(g, "AccumulatorTakeGradient", n, one), "dtype", MU_FLOAT);
+	set_type(g, resource_call(g, "AccumulatorTakeGradient", n, one), "dtype", MU_FLOAT);
 
-	n = shared(g, "MutexV2");
-	held = call_on(g, "MutexLock", n, NULL);
+	n = shared_resource(g, "MutexV2");
+	held = resource_call(g, "MutexLock", n, NULL);
 	again = node(g, "again", "MutexLock", PS);
 	mu_node_set_inputs(g, again, &(struct mu_input){n, 0}, 1,
 			   &(struct mu_input){held, MU_CONTROL}, 1);
-	mu_node_add_control(g, call_on(g, "ConsumeMutexLock", held, NULL), again);
+	mu_node_add_control(g, resource_call(g, "ConsumeMutexLock", held, NULL), again);
 	return g;
 }
 

@@ -29,7 +29,7 @@ struct secured {
 	struct mu_certs certs;
 };
 
-static inline void make_certs(struct mu_certs *c)
+static inline void make_task_certs(struct mu_certs *c)
 {
 	int64_t now = (int64_t)time(NULL);
 	struct mu_err err;
@@ -46,7 +46,7 @@ static inline void make_folder(char folder[40], const struct mu_certs *c, const 
 	assert_ok(certs_write(c, ca, folder, &err), &err);
 }
 
-static inline void drop_folder(const char *folder)
+static inline void remove_certs_folder(const char *folder)
 {
 	static const char *const files[] = {"ca.crt", "tls.crt", "tls.key"};
 	char path[64];
@@ -90,7 +90,7 @@ static inline struct secured *secured_new_at(const char *peer, int stream_port)
 		    mu_cluster_add(&s->f.cluster, i ? "worker" : "ps", 0, s->f.address[i], &err),
 		    &err);
 	}
-	make_certs(&s->certs);
+	make_task_certs(&s->certs);
 	for (int i = 0; i < 2; i++)
 		make_folder(s->folder[i], &s->certs, NULL);
 	start_secured(s, &s->f.ps, "ps", s->folder[0]);
@@ -109,7 +109,7 @@ static inline void secured_free(struct secured *s)
 	stop_task(&s->f.ps);
 	mu_cluster_fini(&s->f.cluster);
 	for (int i = 0; i < 2; i++)
-		drop_folder(s->folder[i]);
+		remove_certs_folder(s->folder[i]);
 	mu_certs_fini(&s->certs);
 	free(s);
 }
@@ -134,7 +134,7 @@ static inline int target(struct task *t, const char *handle, const char *name, s
 	return run(t, handle, &s, NULL, err);
 }
 
-static inline void add(struct secured *s, const char *handle, int times)
+static inline void run_add_steps(struct secured *s, const char *handle, int times)
 {
 	struct mu_err err;
 
@@ -153,7 +153,7 @@ static inline int dial(const char *address)
 }
 
 /* True if the server at that address answers a TLS call with the certificates of folder. */
-static inline bool is_let_in(const char *address, const char *folder)
+static inline bool is_accepted(const char *address, const char *folder)
 {
 	struct rpc_message m = {0};
 	struct rpc_channel *ch;
@@ -170,7 +170,7 @@ static inline bool is_let_in(const char *address, const char *folder)
 }
 
 /* Sends n numbers from the worker to the ps and back and compares each. */
-static inline void there_and_back(struct secured *s, int n)
+static inline void round_trip(struct secured *s, int n)
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	struct mu_shape shape = mu_shape_vec(n);

@@ -182,8 +182,8 @@ static void variable__keeps_its_device_in_later_steps(void **state)
 }
 
 /* Captures the log of the servers of this process in `text`. */
-static void hear_a_step(struct task *t, const struct mu_graph *g, struct mu_span config, char *text,
-			size_t size)
+static void capture_step_log(struct task *t, const struct mu_graph *g, struct mu_span config,
+			     char *text, size_t size)
 {
 	int heard = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
 	char handle[64];
@@ -212,9 +212,9 @@ static void session_with_log_device_placement__logs_the_device_of_each_op(void *
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
 	char text[8192];
 
-	hear_a_step(&f->worker[0], g, MU_SPAN("\x40\x01"), text, sizeof(text));
+	capture_step_log(&f->worker[0], g, MU_SPAN("\x40\x01"), text, sizeof(text));
 	assert_non_null(strstr(text, "init: (Assign): /job:ps/replica:0/task:0/device:CPU:0"));
-	hear_a_step(&f->worker[0], g, MU_SPAN(""), text, sizeof(text));
+	capture_step_log(&f->worker[0], g, MU_SPAN(""), text, sizeof(text));
 	assert_null(strstr(text, "(Assign)"));
 }
 
@@ -406,7 +406,7 @@ struct client {
 	int index;
 };
 
-static void *step_often(void *arg)
+static void *run_many_steps(void *arg)
 {
 	struct client *c = arg;
 
@@ -428,7 +428,7 @@ static void clients__run_steps_concurrently(void **state)
 	for (int i = 0; i < 4; i++) {
 		c[i] = (struct client){.f = f, .index = i % 2};
 		assert_ok(create(&f->worker[i % 2], g, MU_SPAN(""), c[i].handle, &err), &err);
-		assert_int_equal(pthread_create(&t[i], NULL, step_often, &c[i]), 0);
+		assert_int_equal(pthread_create(&t[i], NULL, run_many_steps, &c[i]), 0);
 	}
 	for (int i = 0; i < 4; i++) {
 		pthread_join(t[i], &bad);

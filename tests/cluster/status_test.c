@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The status of a task, and that finished steps and sessions leave nothing behind. */
+/* The status of a task; finished steps and sessions release their memory. */
 #include <malloc.h>
 #include <stdatomic.h>
 
@@ -33,7 +33,7 @@ static struct mu_graph *doubled(void)
 	return g;
 }
 
-static void assert_tells(const struct task *t, const char *part)
+static void assert_status_has(const struct task *t, const char *part)
 {
 	struct mu_http_answer a = {0};
 
@@ -56,14 +56,14 @@ static void status__lists_resources_and_bytes_by_task(void **state)
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
 	assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
 	assert_true(run_float(&f->worker[0], handle, "twice:0") == 30);
-	assert_tells(&f->ps,
-		     "{\"container\":\"ps\",\"name\":\"v\",\"type\":\"variable\",\"bytes\":4}");
-	assert_tells(&f->ps,
-		     "{\"task\":\"/job:worker/replica:0/task:0\",\"bytesIn\":0,\"bytesOut\":4}");
-	assert_tells(&f->worker[0],
-		     "{\"task\":\"/job:ps/replica:0/task:0\",\"bytesIn\":4,\"bytesOut\":0}");
-	assert_tells(&f->worker[0], handle);
-	assert_tells(&f->ps, "\"pendingSteps\":[]");
+	assert_status_has(
+	    &f->ps, "{\"container\":\"ps\",\"name\":\"v\",\"type\":\"variable\",\"bytes\":4}");
+	assert_status_has(
+	    &f->ps, "{\"task\":\"/job:worker/replica:0/task:0\",\"bytesIn\":0,\"bytesOut\":4}");
+	assert_status_has(&f->worker[0],
+			  "{\"task\":\"/job:ps/replica:0/task:0\",\"bytesIn\":4,\"bytesOut\":0}");
+	assert_status_has(&f->worker[0], handle);
+	assert_status_has(&f->ps, "\"pendingSteps\":[]");
 	assert_ok(close_session(&f->worker[0], handle, &err), &err);
 }
 
@@ -74,7 +74,7 @@ static int health(struct task *t, struct mu_span request, struct mu_buf *reply, 
 	return rpc_call(t->ch, "/grpc.health.v1.Health/Check", &m, CALL_MS, 0, reply, err);
 }
 
-static void health_service__knows_the_services(void **state)
+static void health_service__of_a_task__lists_the_services(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO_BUF all = {0}, one = {0}, none = {0};
@@ -96,7 +96,7 @@ static void health_service__knows_the_services(void **state)
 		     &err, MU_INVALID_ARGUMENT, "unknown service");
 }
 
-static void closed_sessions__leave_nothing(void **state)
+static void sessions__when_closed__release_their_memory(void **state)
 {
 	enum { FEW = 200, MANY = 1000, GROWTH = 512 << 10 };
 	struct fixture *f = *state;
@@ -115,12 +115,13 @@ static void closed_sessions__leave_nothing(void **state)
 		assert_ok(close_session(&f->worker[0], handle, &err), &err);
 	}
 	assert_true(mallinfo2().uordblks < before + GROWTH);
-	assert_tells(&f->ps, "\"sessions\":0,\"workerSessions\":0,\"graphs\":0,\"runningSteps\":0");
-	assert_tells(&f->worker[0], "\"sessions\":0,\"workerSessions\":0,\"graphs\":0");
-	assert_tells(&f->worker[0], "\"sessionList\":[]");
+	assert_status_has(&f->ps,
+			  "\"sessions\":0,\"workerSessions\":0,\"graphs\":0,\"runningSteps\":0");
+	assert_status_has(&f->worker[0], "\"sessions\":0,\"workerSessions\":0,\"graphs\":0");
+	assert_status_has(&f->worker[0], "\"sessionList\":[]");
 }
 
-static double busy(const struct task *t)
+static double reported_cpu_use(const struct task *t)
 {
 	struct mu_http_answer a = {0};
 	const char *at;
@@ -137,19 +138,20 @@ static double busy(const struct task *t)
 static void status__reports_cpu_use(void **state)
 {
 	struct fixture *f = *state;
-	volatile uint64_t turns = 0;
+	volatile uint64_t iterations = 0;
 	double share = 0;
 
-	for (uint64_t most = 1ull << 36; share == 0 && turns < most; turns++)
-		if (turns % (1 << 24) == 0)
-			share =
-			    busy(&f->ps); /* of the last second, in which this process was busy */
+	for (uint64_t max_iterations = 1ull << 36; share == 0 && iterations < max_iterations;
+	     iterations++)
+		if (iterations % (1 << 24) == 0)
+			share = reported_cpu_use(
+			    &f->ps); /* CPU use of this process in the last second */
 	assert_true(share > 0 && share <= 1);
 }
 
-/* ---- clients that disconnect ---- */
+/* ---- idle sessions ---- */
 
-static bool tells(const struct task *t, const char *part)
+static bool status_has(const struct task *t, const char *part)
 {
 	struct mu_http_answer a = {0};
 	bool found;
@@ -177,15 +179,15 @@ static void idle_session__is_closed(void **state)
 	for (double end = mu_clock() + 2; mu_clock() < end;)
 		assert_ok(run(t, handle, &init, NULL, &err),
 			  &err); /* a used session is not closed */
-	assert_tells(t, "\"sessions\":1");
-	WAIT_UNTIL(tells(t, "\"sessions\":0"));
+	assert_status_has(t, "\"sessions\":1");
+	WAIT_UNTIL(status_has(t, "\"sessions\":0"));
 	assert_fails(run(t, handle, &init, NULL, &err), &err, MU_ABORTED, "not found");
 }
 
 /* ---- waiting steps ---- */
 
 /* "put" adds to a queue on the ps, "get" waits for it on the worker; plus doubled(). */
-static struct mu_graph *waiting(void)
+static struct mu_graph *queue_graph(void)
 {
 	static enum mu_dtype types[] = {MU_FLOAT};
 	struct mu_graph *g = doubled();
@@ -214,7 +216,7 @@ struct waiter {
 	_Atomic int ended, failed;
 };
 
-static void ended(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+static void on_end(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 {
 	struct waiter *w = arg;
 
@@ -232,10 +234,10 @@ static void start_pending_run(struct task *t, const char *handle, struct waiter 
 	step_request(&request, handle, &get);
 	m = (struct rpc_message){.head = mu_buf_span(&request)};
 	assert_true(
-	    rpc_start(t->ch, "/tensorflow.MasterService/RunStep", &m, 0, 0, ended, w, &err));
+	    rpc_start(t->ch, "/tensorflow.MasterService/RunStep", &m, 0, 0, on_end, w, &err));
 }
 
-static void until(_Atomic int *counter, int n)
+static void wait_for_count(_Atomic int *counter, int n)
 {
 	WAIT_UNTIL(atomic_load(counter) >= n);
 	assert_int_equal(atomic_load(counter), n);
@@ -248,25 +250,25 @@ enum { DELAYS_FREE = 0 };
 #endif
 
 /* Resident memory of this process in bytes. */
-static size_t resident(void)
+static size_t resident_bytes(void)
 {
-	unsigned long all = 0, here = 0;
+	unsigned long all = 0, resident_pages = 0;
 	FILE *file = fopen("/proc/self/statm", "r");
 
 	assert_non_null(file);
-	assert_int_equal(fscanf(file, "%lu %lu", &all, &here), 2);
+	assert_int_equal(fscanf(file, "%lu %lu", &all, &resident_pages), 2);
 	fclose(file);
-	return here * (size_t)sysconf(_SC_PAGESIZE);
+	return resident_pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* MUSTER_STEPS=10000 for a long run. */
-static void steps__beside_a_hundred_waiting_ones__leave_nothing(void **state)
+/* MUSTER_STEPS is the number of steps. */
+static void steps__beside_a_hundred_pending_ones__release_their_memory(void **state)
 {
 	enum { PENDING = 100, FEW = 300, GROWTH = 256 << 10 };
-	const char *told = getenv("MUSTER_STEPS");
-	int many = told ? atoi(told) : 2000;
+	const char *steps_text = getenv("MUSTER_STEPS");
+	int many = steps_text ? atoi(steps_text) : 2000;
 	struct fixture *f = *state;
-	MU_AUTO(mu_graph_free) struct mu_graph *g = waiting();
+	MU_AUTO(mu_graph_free) struct mu_graph *g = queue_graph();
 	struct step init = {.target = "init"}, put = {.target = "put"};
 	struct waiter w = {0};
 	size_t before = 0, rss = 0, now;
@@ -278,27 +280,28 @@ static void steps__beside_a_hundred_waiting_ones__leave_nothing(void **state)
 	for (int i = 0; i < PENDING; i++)
 		start_pending_run(&f->worker[0], handle, &w);
 	snprintf(running, sizeof(running), "\"runningSteps\":%d,", PENDING);
-	WAIT_UNTIL(tells(&f->ps, running));
+	WAIT_UNTIL(status_has(&f->ps, running));
 	for (int i = 0; i < many; i++) {
 		if (i == FEW) {
 			before = mallinfo2().uordblks;
-			rss = resident();
+			rss = resident_bytes();
 		}
 		assert_true(run_float(&f->worker[0], handle, "twice:0") == 30);
 	}
 	now = mallinfo2().uordblks;
 	if (before && now > before + GROWTH)
 		fail_msg("%d steps left %zu bytes", many - FEW, now - before);
-	if (!DELAYS_FREE && rss && resident() > rss + 8 * GROWTH)
-		fail_msg("%d steps grew the process by %zu bytes", many - FEW, resident() - rss);
+	if (!DELAYS_FREE && rss && resident_bytes() > rss + 8 * GROWTH)
+		fail_msg("%d steps grew the process by %zu bytes", many - FEW,
+			 resident_bytes() - rss);
 	assert_int_equal(atomic_load(&w.ended), 0);
-	assert_tells(&f->ps, "get (QueueDequeueV2)");
+	assert_status_has(&f->ps, "get (QueueDequeueV2)");
 	for (int i = 0; i < PENDING; i++)
 		assert_ok(run(&f->worker[0], handle, &put, NULL, &err), &err);
-	until(&w.ended, PENDING);
+	wait_for_count(&w.ended, PENDING);
 	assert_int_equal(atomic_load(&w.failed), 0);
 	assert_ok(close_session(&f->worker[0], handle, &err), &err);
-	assert_tells(&f->ps, "\"runningSteps\":0");
+	assert_status_has(&f->ps, "\"runningSteps\":0");
 }
 
 /* ---- shutdown of a task ---- */
@@ -312,10 +315,10 @@ static void *stop_slowly(void *server)
 static void step__during_drain__is_unavailable_immediately(void **state)
 {
 	struct fixture *f = *state;
-	MU_AUTO(mu_graph_free) struct mu_graph *g = waiting();
+	MU_AUTO(mu_graph_free) struct mu_graph *g = queue_graph();
 	struct step init = {.target = "init"}, put = {.target = "put"};
 	struct waiter w = {0};
-	double start, took;
+	double start, duration_s;
 	struct task *t = &f->worker[0];
 	pthread_t stopper;
 	char handle[64], other[64];
@@ -326,19 +329,19 @@ static void step__during_drain__is_unavailable_immediately(void **state)
 	assert_ok(create(&f->worker[1], g, MU_SPAN(""), other, &err), &err);
 	assert_ok(run(t, handle, &init, NULL, &err), &err);
 	start_pending_run(t, handle, &w);
-	WAIT_UNTIL(tells(&f->ps, "get (QueueDequeueV2)"));
+	WAIT_UNTIL(status_has(&f->ps, "get (QueueDequeueV2)"));
 	assert_int_equal(pthread_create(&stopper, NULL, stop_slowly, t->server), 0);
 	do {
 		start = mu_clock();
 		rc = run(t, handle, &init, NULL, &err);
-		took = mu_clock() - start;
-	} while (rc == 0); /* until the task was asked to finish */
+		duration_s = mu_clock() - start;
+	} while (rc == 0); /* until the shutdown has begun */
 	assert_int_equal(rc, -MU_UNAVAILABLE);
 	assert_non_null(strstr(err.msg, "is shutting down"));
-	assert_true(took < 1);
+	assert_true(duration_s < 1);
 	assert_int_equal(atomic_load(&w.ended), 0); /* running steps may end */
 	assert_ok(run(&f->worker[1], other, &put, NULL, &err), &err);
-	until(&w.ended, 1);
+	wait_for_count(&w.ended, 1);
 	assert_int_equal(atomic_load(&w.failed), 0);
 	pthread_join(stopper, NULL);
 	rpc_channel_close(t->ch);
@@ -350,11 +353,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(status__lists_resources_and_bytes_by_task, start, stop),
 	    cmocka_unit_test_setup_teardown(status__reports_cpu_use, start, stop),
-	    cmocka_unit_test_setup_teardown(health_service__knows_the_services, start, stop),
-	    cmocka_unit_test_setup_teardown(closed_sessions__leave_nothing, start, stop),
+	    cmocka_unit_test_setup_teardown(health_service__of_a_task__lists_the_services, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(sessions__when_closed__release_their_memory, start,
+					    stop),
 	    cmocka_unit_test_setup_teardown(idle_session__is_closed, start, stop),
-	    cmocka_unit_test_setup_teardown(steps__beside_a_hundred_waiting_ones__leave_nothing,
-					    start, stop),
+	    cmocka_unit_test_setup_teardown(
+		steps__beside_a_hundred_pending_ones__release_their_memory, start, stop),
 	    cmocka_unit_test_setup_teardown(step__during_drain__is_unavailable_immediately, start,
 					    stop),
 	};

@@ -22,7 +22,7 @@ static struct peer *ps_of(struct task *t)
 	return p;
 }
 
-static bool live(struct task *t)
+static bool stream_is_live(struct task *t)
 {
 	struct peer *p = ps_of(t);
 
@@ -44,7 +44,7 @@ static void open_session(struct fixture *f, char handle[64])
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
 }
 
-static void target(struct task *t, const char *handle, const char *name)
+static void run_target(struct task *t, const char *handle, const char *name)
 {
 	struct step s = {.target = name};
 	struct mu_err err;
@@ -58,12 +58,12 @@ static void steps__when_both_tasks_have_streams__use_them_with_equal_results(voi
 	char handle[64];
 
 	open_session(f, handle);
-	WAIT_UNTIL(live(&f->worker[0]));
-	target(&f->worker[0], handle, "init");
+	WAIT_UNTIL(stream_is_live(&f->worker[0]));
+	run_target(&f->worker[0], handle, "init");
 	for (int i = 0; i < 200; i++)
-		target(&f->worker[0], handle, "add");
+		run_target(&f->worker[0], handle, "add");
 	assert_true(run_float(&f->worker[0], handle, "read:0") == 200);
-	assert_true(live(&f->worker[0]));
+	assert_true(stream_is_live(&f->worker[0]));
 	fixture_free(f);
 }
 
@@ -95,13 +95,14 @@ static void steps__when_a_stream_cannot_be_polled__use_rpcs_until_it_can(void **
 
 		atomic_store(&failing_thread, threads[i]);
 		open_session(f, handle);
-		target(&f->worker[0], handle, "init");
-		target(&f->worker[0], handle, "add");
+		run_target(&f->worker[0], handle, "init");
+		run_target(&f->worker[0], handle, "add");
 		assert_true(run_float(&f->worker[0], handle, "read:0") == 1);
-		assert_false(live(&f->worker[0]));
+		assert_false(stream_is_live(&f->worker[0]));
 		atomic_store(&failing_thread, NULL);
-		WAIT_UNTIL((target(&f->worker[0], handle, "init"), live(&f->worker[0])));
-		target(&f->worker[0], handle, "add");
+		WAIT_UNTIL(
+		    (run_target(&f->worker[0], handle, "init"), stream_is_live(&f->worker[0])));
+		run_target(&f->worker[0], handle, "add");
 		assert_true(run_float(&f->worker[0], handle, "read:0") == 1);
 		fixture_free(f);
 	}
@@ -125,12 +126,12 @@ static void large_tensor__makes_a_round_trip(void **state)
 	struct mu_node *there = unary(g, "there", "Neg", PS, c);
 	unary(g, "back", "Neg", WORKER, there);
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
-	WAIT_UNTIL(live(&f->worker[0]));
+	WAIT_UNTIL(stream_is_live(&f->worker[0]));
 	assert_ok(run(&f->worker[0], handle, &s, &out, &err), &err);
 	assert_int_equal(out.shape.count, shape.count);
 	for (int64_t i = 0; i < shape.count; i++)
 		assert_true(MU_DATA(float, &out)[i] == (float)(i % 1000003));
-	assert_true(live(&f->worker[0]));
+	assert_true(stream_is_live(&f->worker[0]));
 	fixture_free(f);
 }
 
@@ -142,17 +143,17 @@ static void restarted_peer__fails_the_step_and_is_reconnected(void **state)
 	char handle[64];
 
 	open_session(f, handle);
-	WAIT_UNTIL(live(&f->worker[0]));
-	target(&f->worker[0], handle, "init");
+	WAIT_UNTIL(stream_is_live(&f->worker[0]));
+	run_target(&f->worker[0], handle, "init");
 	stop_task(&f->ps);
-	WAIT_UNTIL(!live(&f->worker[0]));
+	WAIT_UNTIL(!stream_is_live(&f->worker[0]));
 	assert_true(run(&f->worker[0], handle, &s, NULL, &err) != 0);
 	assert_true(err.code == MU_UNAVAILABLE || err.code == MU_ABORTED);
 	start_task(f, &f->ps, "ps", 0);
 	open_session(f, handle);
-	WAIT_UNTIL(live(&f->worker[0]));
-	target(&f->worker[0], handle, "init");
-	target(&f->worker[0], handle, "add");
+	WAIT_UNTIL(stream_is_live(&f->worker[0]));
+	run_target(&f->worker[0], handle, "init");
+	run_target(&f->worker[0], handle, "add");
 	assert_true(run_float(&f->worker[0], handle, "read:0") == 1);
 	fixture_free(f);
 }
@@ -172,10 +173,10 @@ static void task_without_streams__is_reached_by_grpc(void **state)
 	assert_ok(task_server_start(&o, &f->ps.server, &err), &err);
 	assert_ok(rpc_channel_open(task_server_target(f->ps.server), &f->ps.ch, &err), &err);
 	open_session(f, handle);
-	target(&f->worker[0], handle, "init");
-	target(&f->worker[0], handle, "add");
+	run_target(&f->worker[0], handle, "init");
+	run_target(&f->worker[0], handle, "add");
 	assert_true(run_float(&f->worker[0], handle, "read:0") == 1);
-	assert_false(live(&f->worker[0]));
+	assert_false(stream_is_live(&f->worker[0]));
 	fixture_free(f);
 }
 
@@ -187,26 +188,26 @@ static void remote_error__names_its_node(void **state)
 	char handle[64];
 
 	open_session(f, handle);
-	WAIT_UNTIL(live(&f->worker[0]));
+	WAIT_UNTIL(stream_is_live(&f->worker[0]));
 	for (int i = 0; i < 20; i++) { /* v is not initialised */
 		assert_int_equal(-MU_FAILED_PRECONDITION,
 				 run(&f->worker[0], handle, &s, NULL, &err));
 		assert_non_null(strstr(err.msg, "From /job:ps/replica:0/task:0"));
 		assert_non_null(strstr(err.msg, "uninitialized value"));
 	}
-	assert_true(live(&f->worker[0]));
-	target(&f->worker[0], handle, "init");
-	target(&f->worker[0], handle, "add");
+	assert_true(stream_is_live(&f->worker[0]));
+	run_target(&f->worker[0], handle, "init");
+	run_target(&f->worker[0], handle, "add");
 	fixture_free(f);
 }
 
 struct load {
 	struct fixture *f;
 	const char *handle;
-	_Atomic int stop, good, lost, other;
+	_Atomic int stop, succeeded, unavailable, failed;
 };
 
-static void *add_and_add(void *arg)
+static void *run_add_steps(void *arg)
 {
 	struct load *l = arg;
 	struct step s = {.target = "add"};
@@ -214,17 +215,17 @@ static void *add_and_add(void *arg)
 
 	while (!l->stop) {
 		if (!run(&l->f->worker[0], l->handle, &s, NULL, &err))
-			l->good++;
+			l->succeeded++;
 		else if (err.code == MU_UNAVAILABLE)
-			l->lost++;
+			l->unavailable++;
 		else
-			l->other++;
+			l->failed++;
 	}
 	return NULL;
 }
 
 /* Closes the worker's connection to the ps. */
-static void cut(struct task *t)
+static void shut_down_stream(struct task *t)
 {
 	struct stream_peer *p = ps_of(t)->stream;
 
@@ -243,28 +244,28 @@ broken_stream__fails_pending_steps_and_falls_back_to_grpc_until_reconnected(void
 	pthread_t threads[3];
 
 	open_session(f, handle);
-	WAIT_UNTIL(live(&f->worker[0]));
-	target(&f->worker[0], handle, "init");
+	WAIT_UNTIL(stream_is_live(&f->worker[0]));
+	run_target(&f->worker[0], handle, "init");
 	l.handle = handle;
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, add_and_add, &l), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, run_add_steps, &l), 0);
 	for (int i = 0; i < 3; i++) {
-		int before = l.good;
+		int before = l.succeeded;
 
-		WAIT_UNTIL(l.good > before + 50);
-		cut(&f->worker[0]);
-		before = l.good;
-		WAIT_UNTIL(l.good > before + 10); /* by gRPC, until the stream is back */
-		WAIT_UNTIL(live(&f->worker[0]));
+		WAIT_UNTIL(l.succeeded > before + 50);
+		shut_down_stream(&f->worker[0]);
+		before = l.succeeded;
+		WAIT_UNTIL(l.succeeded > before + 10); /* by gRPC, until the stream is back */
+		WAIT_UNTIL(stream_is_live(&f->worker[0]));
 	}
 	l.stop = 1;
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
-	assert_int_equal(l.other, 0);
+	assert_int_equal(l.failed, 0);
 	fixture_free(f);
 }
 
-static bool by_tcp(struct task *t)
+static bool stream_is_tcp(struct task *t)
 {
 	struct stream_peer *p = ps_of(t)->stream;
 	struct sockaddr_storage a = {0};
@@ -278,13 +279,13 @@ static bool by_tcp(struct task *t)
 }
 
 /* A step reconnects the stream; it may fail because the connection was closed. */
-static bool by_tcp_after_a_step(struct task *t, const char *handle)
+static bool stream_is_tcp_after_a_step(struct task *t, const char *handle)
 {
 	struct step s = {.target = "init"};
 	struct mu_err err;
 
 	run(t, handle, &s, NULL, &err);
-	return by_tcp(t);
+	return stream_is_tcp(t);
 }
 
 static void peer_on_another_host__is_reached_by_tcp(void **state)
@@ -294,18 +295,18 @@ static void peer_on_another_host__is_reached_by_tcp(void **state)
 	char handle[64];
 
 	open_session(f, handle);
-	WAIT_UNTIL(live(&f->worker[0]));
+	WAIT_UNTIL(stream_is_live(&f->worker[0]));
 	pthread_mutex_lock(&p->lock);
 	p->offer.local[0] = 0; /* as if the local address did not exist */
 	pthread_mutex_unlock(&p->lock);
-	target(&f->worker[0], handle, "init");
-	cut(&f->worker[0]);
-	WAIT_UNTIL(by_tcp_after_a_step(&f->worker[0], handle));
-	target(&f->worker[0], handle, "init");
+	run_target(&f->worker[0], handle, "init");
+	shut_down_stream(&f->worker[0]);
+	WAIT_UNTIL(stream_is_tcp_after_a_step(&f->worker[0], handle));
+	run_target(&f->worker[0], handle, "init");
 	for (int i = 0; i < 50; i++)
-		target(&f->worker[0], handle, "add");
+		run_target(&f->worker[0], handle, "add");
 	assert_true(run_float(&f->worker[0], handle, "read:0") == 50);
-	assert_true(by_tcp(&f->worker[0]));
+	assert_true(stream_is_tcp(&f->worker[0]));
 	fixture_free(f);
 }
 
@@ -328,12 +329,12 @@ static int connect_to(struct task *t)
 	return fd;
 }
 
-static void put(int fd, const struct mu_buf *b)
+static void send_frame(int fd, const struct mu_buf *b)
 {
 	assert_int_equal(send(fd, b->data, b->len, MSG_NOSIGNAL), b->len);
 }
 
-static bool closed(int fd)
+static bool is_closed(int fd)
 {
 	char byte;
 	struct timeval tv = {TEST_TIMEOUT_S, 0};
@@ -355,14 +356,14 @@ static void connection_without_the_key__is_closed(void **state)
 	int fd = connect_to(&f->ps);
 
 	stream_hello_write(&b, STREAM_HELLO, 0, &h);
-	put(fd, &b);
-	assert_true(closed(fd));
+	send_frame(fd, &b);
+	assert_true(is_closed(fd));
 	close(fd);
 	fd = connect_to(&f->ps);
 	mu_buf_clear(&b);
 	mu_buf_puts(&b, "GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n");
-	put(fd, &b);
-	assert_true(closed(fd));
+	send_frame(fd, &b);
+	assert_true(is_closed(fd));
 	close(fd);
 	fixture_free(f);
 }
@@ -382,7 +383,7 @@ static int connect_as_worker(struct task *t)
 	memcpy(h.key, o.key, sizeof(h.key));
 	h.receiver_incarnation = o.incarnation;
 	stream_hello_write(&b, STREAM_HELLO, 0, &h);
-	put(fd, &b);
+	send_frame(fd, &b);
 	assert_true(recv(fd, welcome, sizeof(welcome), 0) > STREAM_HEADER);
 	assert_int_equal(welcome[0], STREAM_WELCOME);
 	return fd;
@@ -419,7 +420,7 @@ static void put_number(int fd, int64_t step, float v, bool dead)
 
 	assert_ok(stream_tensor_write(&b, step, edge, &t, dead, &payload, &err), &err);
 	mu_buf_put(&b, t.data, payload);
-	put(fd, &b);
+	send_frame(fd, &b);
 }
 
 static void tensor__that_arrives_before_its_step__waits_for_the_receiver(void **state)
@@ -472,12 +473,13 @@ static void dropped_step__accepts_no_more_tensors(void **state)
 
 	put_number(fd, 99, 5, false);
 	stream_frame_begin(&b, STREAM_CLEANUP, 0, 99);
-	put(fd, &b);
+	send_frame(fd, &b);
 	put_number(fd, 99, 6, false);
 	put_number(fd, 100, 7, false);
 	rendezvous_unref(r);
 	r = rendezvous_table_get(f->ps.server->rt->steps, 100);
-	rendezvous_recv_local(r, edge, on_tensor, &g); /* other requests were read before */
+	rendezvous_recv_local(r, edge, on_tensor,
+			      &g); /* the earlier frames were read before this one */
 	WAIT_UNTIL(g.n == 1);
 	mu_tensor_unref(&g.tensor);
 	rendezvous_unref(r);
@@ -513,8 +515,8 @@ static void invalid_bytes__close_only_their_connection(void **state)
 		memcpy(b.data + 8, &frames[i].payload, 8);
 		for (int k = 0; k < 64; k++)
 			mu_buf_putc(&b, '\x7f');
-		put(fd, &b);
-		assert_true(closed(fd));
+		send_frame(fd, &b);
+		assert_true(is_closed(fd));
 		close(fd);
 	}
 	close(connect_as_worker(&f->ps)); /* a valid connection is still accepted */

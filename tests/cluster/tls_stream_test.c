@@ -38,11 +38,11 @@ static void stream_address(struct secured *s, char out[64])
 	snprintf(out, 64, "localhost:%d", o.port);
 }
 
-static void *add_and_add(void *arg)
+static void *add_repeatedly(void *arg)
 {
 	struct secured *s = ((void **)arg)[0];
 
-	add(s, ((void **)arg)[1], 300);
+	run_add_steps(s, ((void **)arg)[1], 300);
 	return NULL;
 }
 
@@ -58,7 +58,7 @@ static void steps__between_machines_with_certificates__use_a_tls_stream(void **s
 	WAIT_UNTIL(secured_stream(s));
 	assert_ok(target(&s->f.worker[0], handle, "init", &err), &err);
 	for (unsigned i = 0; i < MU_COUNT(threads); i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, add_and_add, both), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, add_repeatedly, both), 0);
 	for (unsigned i = 0; i < MU_COUNT(threads); i++)
 		pthread_join(threads[i], NULL);
 	assert_true(run_float(&s->f.worker[0], handle, "read:0") == 900);
@@ -74,7 +74,7 @@ static void large_tensors__make_a_round_trip(void **state)
 	open_session(s, handle);
 	WAIT_UNTIL(secured_stream(s));
 	for (int n = 1000; n < 8 << 20; n = n * 7 + 3)
-		there_and_back(s, n);
+		round_trip(s, n);
 	assert_true(secured_stream(s));
 	secured_free(s);
 }
@@ -134,11 +134,11 @@ static void unauthenticated_client__at_the_stream_port__gets_at_most_a_tls_alert
 	n = read(fd, answer, sizeof(answer));
 	assert_true(n <= 0 || (n == 7 && answer[0] == 0x15));
 	close(fd);
-	make_certs(&theirs);
+	make_task_certs(&theirs);
 	make_folder(folder, &theirs,
 		    s->certs.ca); /* the server trusts us, but we do not trust it */
 	assert_true(send_http2_preface(at, folder) <= 0);
-	drop_folder(folder);
+	remove_certs_folder(folder);
 	mu_certs_fini(&theirs);
 	assert_true(send_http2_preface(at, s->folder[1]) <=
 		    0); /* the certificate is of the job, but the protocol is not HTTP */

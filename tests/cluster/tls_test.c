@@ -12,9 +12,9 @@ static void steps__between_tasks_with_certificates__use_tls(void **state)
 
 	open_session(s, handle);
 	assert_ok(target(&s->f.worker[0], handle, "init", &err), &err);
-	add(s, handle, 100);
+	run_add_steps(s, handle, 100);
 	assert_true(run_float(&s->f.worker[0], handle, "read:0") == 100);
-	assert_true(is_let_in(s->f.address[0], s->folder[1]));
+	assert_true(is_accepted(s->f.address[0], s->folder[1]));
 	secured_free(s);
 }
 
@@ -22,7 +22,7 @@ static void large_tensor__makes_a_round_trip(void **state)
 {
 	struct secured *s = secured_new("grpc");
 
-	there_and_back(s, 3 << 20);
+	round_trip(s, 3 << 20);
 	secured_free(s);
 }
 
@@ -59,10 +59,10 @@ static void client_with_a_certificate_of_another_ca__gets_no_http_data(void **st
 	struct mu_err err;
 	char folder[40];
 
-	make_certs(&theirs);
+	make_task_certs(&theirs);
 	make_folder(folder, &theirs,
 		    s->certs.ca); /* the server trusts us, but we do not trust it */
-	assert_false(is_let_in(s->f.address[0], folder));
+	assert_false(is_accepted(s->f.address[0], folder));
 	assert_ok(rpc_tls_open(folder, &t, &err), &err);
 	assert_ok(rpc_channel_open_tls(s->f.address[0], t, &ch, &err), &err);
 	assert_fails(
@@ -70,9 +70,9 @@ static void client_with_a_certificate_of_another_ca__gets_no_http_data(void **st
 	    MU_UNAVAILABLE, "");
 	rpc_channel_close(ch);
 	rpc_tls_unref(t);
-	drop_folder(folder);
+	remove_certs_folder(folder);
 	mu_certs_fini(&theirs);
-	assert_true(is_let_in(s->f.address[0], s->folder[1]));
+	assert_true(is_accepted(s->f.address[0], s->folder[1]));
 	secured_free(s);
 }
 
@@ -85,7 +85,7 @@ static void stalled_handshake__does_not_block_other_clients(void **state)
 		fds[i] = dial(s->f.address[0]);
 		assert_int_equal(write(fds[i], "\x16\x03\x01", 3), 3);
 	}
-	assert_true(is_let_in(s->f.address[0], s->folder[1]));
+	assert_true(is_accepted(s->f.address[0], s->folder[1]));
 	for (unsigned i = 0; i < MU_COUNT(fds); i++)
 		close(fds[i]);
 	secured_free(s);
@@ -99,23 +99,23 @@ static void certificates__replaced_in_two_phases__do_not_interrupt_steps(void **
 	struct mu_err err;
 	char handle[64], old_only[40], new_only[40];
 
-	make_certs(&next);
+	make_task_certs(&next);
 	both = mu_xasprintf("%s%s", s->certs.ca, next.ca);
 	make_folder(old_only, &s->certs, NULL);
 	make_folder(new_only, &next, NULL);
 	open_session(s, handle);
 	assert_ok(target(&s->f.worker[0], handle, "init", &err), &err);
-	add(s, handle, 10);
-	assert_false(is_let_in(s->f.address[0], new_only));
+	run_add_steps(s, handle, 10);
+	assert_false(is_accepted(s->f.address[0], new_only));
 	for (int i = 0; i < 2; i++) /* old certificate, both CAs */
 		assert_ok(certs_write(&s->certs, both, s->folder[i], &err), &err);
-	add(s, handle, 10);
-	WAIT_UNTIL(is_let_in(s->f.address[0], old_only));
+	run_add_steps(s, handle, 10);
+	WAIT_UNTIL(is_accepted(s->f.address[0], old_only));
 	for (int i = 0; i < 2; i++) { /* one by one */
 		assert_ok(certs_write(&next, both, s->folder[i], &err), &err);
-		add(s, handle, 10);
-		WAIT_UNTIL(is_let_in(s->f.address[i], new_only));
-		add(s, handle, 10);
+		run_add_steps(s, handle, 10);
+		WAIT_UNTIL(is_accepted(s->f.address[i], new_only));
+		run_add_steps(s, handle, 10);
 	}
 	/* a restarted task has only the new certificates and reaches the other task */
 	stop_task(&s->f.ps);
@@ -123,10 +123,10 @@ static void certificates__replaced_in_two_phases__do_not_interrupt_steps(void **
 	assert_ok(close_session(&s->f.worker[0], handle, &err), &err);
 	open_session(s, handle);
 	assert_ok(target(&s->f.worker[0], handle, "init", &err), &err);
-	add(s, handle, 10);
+	run_add_steps(s, handle, 10);
 	assert_true(run_float(&s->f.worker[0], handle, "read:0") == 10);
-	drop_folder(old_only);
-	drop_folder(new_only);
+	remove_certs_folder(old_only);
+	remove_certs_folder(new_only);
 	mu_certs_fini(&next);
 	secured_free(s);
 }
@@ -139,7 +139,7 @@ static void mismatched_files__fail_at_start_and_later_until_they_match(void **st
 	struct mu_err err;
 	char folder[40], path[64];
 
-	make_certs(&other);
+	make_task_certs(&other);
 	make_folder(folder, &s->certs, NULL);
 	snprintf(path, sizeof(path), "%s/tls.key", folder);
 	assert_ok(mu_write_file(path, other.key, strlen(other.key), &err), &err);
@@ -148,10 +148,10 @@ static void mismatched_files__fail_at_start_and_later_until_they_match(void **st
 		     "/nowhere/ca.crt");
 	snprintf(path, sizeof(path), "%s/tls.key", s->folder[0]);
 	assert_ok(mu_write_file(path, other.key, strlen(other.key), &err), &err);
-	WAIT_UNTIL(!is_let_in(s->f.address[0], s->folder[1]));
+	WAIT_UNTIL(!is_accepted(s->f.address[0], s->folder[1]));
 	assert_ok(mu_write_file(path, s->certs.key, strlen(s->certs.key), &err), &err);
-	WAIT_UNTIL(is_let_in(s->f.address[0], s->folder[1]));
-	drop_folder(folder);
+	WAIT_UNTIL(is_accepted(s->f.address[0], s->folder[1]));
+	remove_certs_folder(folder);
 	mu_certs_fini(&other);
 	secured_free(s);
 }

@@ -60,7 +60,7 @@ struct answer {
 	enum mu_code code;
 };
 
-static void note(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+static void store_end(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 {
 	struct answer *a = arg;
 
@@ -68,7 +68,7 @@ static void note(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 	atomic_store(&a->ended, 1);
 }
 
-static void count(void *n, const char *key)
+static void count_key(void *n, const char *key)
 {
 	++*(unsigned *)n;
 }
@@ -79,7 +79,7 @@ static unsigned n_pending_recvs(struct task *t, int64_t step)
 	struct rendezvous *r = rendezvous_table_get(t->server->rt->steps, step);
 	unsigned n = 0;
 
-	rendezvous_each_waiting(r, count, &n);
+	rendezvous_each_waiting(r, count_key, &n);
 	rendezvous_unref(r);
 	return n;
 }
@@ -94,7 +94,8 @@ static uint64_t receive(struct task *ps, int64_t step, struct answer *a)
 
 	recv_request(&request, step, key);
 	m = (struct rpc_message){.head = mu_buf_span(&request)};
-	id = rpc_start(ps->ch, "/tensorflow.WorkerService/RecvTensor", &m, 0, 0, note, a, &err);
+	id =
+	    rpc_start(ps->ch, "/tensorflow.WorkerService/RecvTensor", &m, 0, 0, store_end, a, &err);
 	assert_true(id != 0);
 	return id;
 }
@@ -167,8 +168,8 @@ static void duplicate_receive__is_rejected(void **state)
 	recv_request(&one, 5, key);
 	mu_pb_put_int(&one, 7, 77);
 	m = (struct rpc_message){.head = mu_buf_span(&one)};
-	id = rpc_start(f->ps.ch, "/tensorflow.WorkerService/RecvTensor", &m, 0, 0, note, &first,
-		       &err);
+	id = rpc_start(f->ps.ch, "/tensorflow.WorkerService/RecvTensor", &m, 0, 0, store_end,
+		       &first, &err);
 	assert_true(id != 0);
 	WAIT_UNTIL(n_pending_recvs(&f->ps, 5) == 1);
 	assert_fails(worker_call(&f->ps, "RecvTensor", &one, NULL, &err), &err, MU_ABORTED,
@@ -177,7 +178,7 @@ static void duplicate_receive__is_rejected(void **state)
 	WAIT_UNTIL(atomic_load(&first.ended));
 }
 
-static void request__unknown_to_a_restarted_worker__is_aborted(void **state)
+static void request__with_an_unknown_handle__is_aborted(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO_BUF run = {0};
@@ -250,11 +251,11 @@ static void wait_in_a_step(struct task *t, const char *session, int64_t step, st
 	mu_pb_put_str(&request, 8, session);
 	mu_pb_put_int(&request, 10, 1);
 	m = (struct rpc_message){.head = mu_buf_span(&request)};
-	assert_true(
-	    rpc_start(t->ch, "/tensorflow.WorkerService/RunGraph", &m, 0, 0, note, a, &err) != 0);
+	assert_true(rpc_start(t->ch, "/tensorflow.WorkerService/RunGraph", &m, 0, 0, store_end, a,
+			      &err) != 0);
 }
 
-static unsigned running(struct task *t)
+static unsigned n_running_steps(struct task *t)
 {
 	struct worker_counts n;
 
@@ -270,10 +271,10 @@ static void step__of_an_earlier_incarnation_of_its_master__ends(void **state)
 
 	open_session(&f->ps, "a", 1);
 	wait_in_a_step(&f->ps, "a", 31, &first);
-	WAIT_UNTIL(running(&f->ps) == 1);
+	WAIT_UNTIL(n_running_steps(&f->ps) == 1);
 	open_session(&f->ps, "b", 1); /* another session of the same incarnation */
 	wait_in_a_step(&f->ps, "b", 32, &second);
-	WAIT_UNTIL(running(&f->ps) == 2);
+	WAIT_UNTIL(n_running_steps(&f->ps) == 2);
 	assert_false(atomic_load(&first.ended));
 	open_session(&f->ps, "c", 2);
 	WAIT_UNTIL(atomic_load(&first.ended) && atomic_load(&second.ended));
@@ -284,8 +285,8 @@ static void step__of_an_earlier_incarnation_of_its_master__ends(void **state)
 	assert_int_equal(n.graphs, 0);
 }
 
-/* The master knows why the receiver gave up, and cancels the step with that reason. */
-static void step_that_runs__when_a_receiver_disconnects__goes_on(void **state)
+/* The step goes on: its master cancels it with the reason of the receiver. */
+static void running_step__when_a_receiver_disconnects__continues(void **state)
 {
 	struct fixture *f = *state;
 	struct answer step = {0}, gone = {0}, other = {0};
@@ -293,13 +294,13 @@ static void step_that_runs__when_a_receiver_disconnects__goes_on(void **state)
 
 	open_session(&f->ps, "a", 1);
 	wait_in_a_step(&f->ps, "a", 33, &step);
-	WAIT_UNTIL(running(&f->ps) == 1);
+	WAIT_UNTIL(n_running_steps(&f->ps) == 1);
 	id = receive(&f->ps, 33, &gone);
 	receive(&f->ps, 33, &other);
 	WAIT_UNTIL(n_pending_recvs(&f->ps, 33) >= 2);
 	rpc_out_cancel(f->ps.ch, id);
 	WAIT_UNTIL(atomic_load(&gone.ended));
-	usleep(100000); /* long enough for the server to hear of it */
+	usleep(100000); /* the server has probably seen the disconnect */
 	assert_false(atomic_load(&step.ended));
 	assert_false(atomic_load(&other.ended));
 	open_session(&f->ps, "b", 2); /* ends the steps of the first incarnation */
@@ -308,8 +309,8 @@ static void step_that_runs__when_a_receiver_disconnects__goes_on(void **state)
 	assert_int_equal(other.code, MU_ABORTED);
 }
 
-/* A cancellation may overtake the request of its step. */
-static void step__that_was_cancelled_before_it_came__ends(void **state)
+/* A cancellation can arrive before the request of its step. */
+static void step__cancelled_before_its_request__ends(void **state)
 {
 	struct fixture *f = *state;
 	struct answer gone = {0}, step = {0};
@@ -323,7 +324,7 @@ static void step__that_was_cancelled_before_it_came__ends(void **state)
 	wait_in_a_step(&f->ps, "a", 34, &step);
 	WAIT_UNTIL(atomic_load(&step.ended));
 	assert_int_equal(step.code, MU_ABORTED);
-	WAIT_UNTIL(running(&f->ps) == 0);
+	WAIT_UNTIL(n_running_steps(&f->ps) == 0);
 }
 
 static void unimplemented_method__is_reported(void **state)
@@ -349,15 +350,14 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(step__when_a_receiver_disconnects__ends, start, stop),
 	    cmocka_unit_test_setup_teardown(receive__with_the_key_of_another_task__is_rejected,
 					    start, stop),
-	    cmocka_unit_test_setup_teardown(request__unknown_to_a_restarted_worker__is_aborted,
-					    start, stop),
+	    cmocka_unit_test_setup_teardown(request__with_an_unknown_handle__is_aborted, start,
+					    stop),
 	    cmocka_unit_test_setup_teardown(step__of_an_earlier_incarnation_of_its_master__ends,
 					    start, stop),
-	    cmocka_unit_test_setup_teardown(step_that_runs__when_a_receiver_disconnects__goes_on,
+	    cmocka_unit_test_setup_teardown(running_step__when_a_receiver_disconnects__continues,
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(duplicate_receive__is_rejected, start, stop),
-	    cmocka_unit_test_setup_teardown(step__that_was_cancelled_before_it_came__ends, start,
-					    stop),
+	    cmocka_unit_test_setup_teardown(step__cancelled_before_its_request__ends, start, stop),
 	    cmocka_unit_test_setup_teardown(unimplemented_method__is_reported, start, stop),
 	};
 
