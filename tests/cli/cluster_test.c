@@ -39,8 +39,8 @@ static const char events[] =
     "{\"type\":\"Warning\",\"reason\":\"Seventh\",\"eventTime\":\"2026-01-01T23:46:00Z\"},"
     "{\"type\":\"Normal\",\"reason\":\"PodsCreated\",\"message\":\"created\"}]}";
 
-static char *explained(const char *job, const char *pod_list, const char *event_list,
-		       const char *task_list)
+static char *explain(const char *job, const char *pod_list, const char *event_list,
+		     const char *task_list)
 {
 	cJSON *parts[] = {cJSON_Parse(job), pod_list ? cJSON_Parse(pod_list) : NULL,
 			  event_list ? cJSON_Parse(event_list) : NULL,
@@ -62,7 +62,7 @@ static void expect(const char *text, const char *part)
 
 static void explain__of_a_waiting_job__gives_the_reason_and_its_source(void **state)
 {
-	MU_AUTO_FREE char *text = explained(stuck_job, pods, events, NULL);
+	MU_AUTO_FREE char *text = explain(stuck_job, pods, events, NULL);
 
 	expect(text, "mnist in team: Pending, created 60m ago, 1/3 tasks ready\n");
 	expect(text, "operator has not processed the change yet");
@@ -84,7 +84,7 @@ static void explain__of_a_waiting_job__gives_the_reason_and_its_source(void **st
 
 static void explain__of_a_slow_job__names_stragglers_and_hot_spots(void **state)
 {
-	MU_AUTO_FREE char *text = explained(
+	MU_AUTO_FREE char *text = explain(
 	    "{\"metadata\":{\"name\":\"j\"},\"status\":{\"phase\":\"Running\",\"conditions\":[],"
 	    "\"progress\":{\"step\":50,\"targetStep\":200,\"percent\":\"25%\",\"stepsPerSecond\":9."
 	    "5,"
@@ -124,7 +124,7 @@ static void explain__of_busy_ps_or_workers__suggests_other_numbers(void **state)
 				 "\"j-ps-0\":{\"task\":\"/job:ps/task:0\",\"busy\":%.2f}}",
 				 cases[i].worker, cases[i].worker, cases[i].ps);
 		MU_AUTO_FREE char *text =
-		    explained("{\"metadata\":{\"name\":\"j\"}}", NULL, NULL, tasks);
+		    explain("{\"metadata\":{\"name\":\"j\"}}", NULL, NULL, tasks);
 
 		if (cases[i].output)
 			expect(text, cases[i].output);
@@ -135,7 +135,7 @@ static void explain__of_busy_ps_or_workers__suggests_other_numbers(void **state)
 
 static void explain__of_an_unprocessed_job__says_so(void **state)
 {
-	MU_AUTO_FREE char *text = explained("{\"metadata\":{\"name\":\"j\"}}", NULL, NULL, NULL);
+	MU_AUTO_FREE char *text = explain("{\"metadata\":{\"name\":\"j\"}}", NULL, NULL, NULL);
 
 	expect(text, "j in ?: New");
 	expect(text, "the operator has not processed the job");
@@ -143,7 +143,7 @@ static void explain__of_an_unprocessed_job__says_so(void **state)
 
 static void explain__of_invalid_objects__prints_the_valid_fields(void **state)
 {
-	static const char *const odd[] = {
+	static const char *const invalid_jobs[] = {
 	    "[]",
 	    "{\"status\":7}",
 	    "{\"status\":{\"conditions\":[3,{\"type\":[]}],\"indexStatuses\":{\"a\":1},\"tasks\":["
@@ -151,9 +151,9 @@ static void explain__of_invalid_objects__prints_the_valid_fields(void **state)
 	    "{\"metadata\":[],\"status\":{\"progress\":{\"step\":\"x\"},\"phase\":{}}}",
 	};
 
-	for (unsigned i = 0; i < MU_COUNT(odd); i++) {
-		MU_AUTO_FREE char *text =
-		    explained(odd[i], "{\"items\":[1,{\"status\":[]}]}", "{\"items\":{}}", "[1,2]");
+	for (unsigned i = 0; i < MU_COUNT(invalid_jobs); i++) {
+		MU_AUTO_FREE char *text = explain(
+		    invalid_jobs[i], "{\"items\":[1,{\"status\":[]}]}", "{\"items\":{}}", "[1,2]");
 		expect(text, " in ?: ");
 	}
 }

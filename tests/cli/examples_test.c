@@ -38,7 +38,7 @@ static double last_evaluation(void)
 	return accuracy;
 }
 
-static void at_least(const char *name, double percent)
+static void expect_accuracy(const char *name, double percent)
 {
 	double got = run(name);
 
@@ -48,20 +48,20 @@ static void at_least(const char *name, double percent)
 
 static void digits__reaches_its_accuracy(void **state)
 {
-	at_least("digits", 95);
+	expect_accuracy("digits", 95);
 }
 
 static void sync__with_a_backup_worker__reaches_its_accuracy(void **state)
 {
-	at_least("sync", 88);
+	expect_accuracy("sync", 88);
 }
 
 static void cnn__reaches_its_accuracy(void **state)
 {
 	char path[128];
 
-	at_least("cnn",
-		 95.5); /* 96.4 to 97.7 in ten runs; asynchronous workers are not deterministic */
+	/* 96.4 to 97.7 in ten runs; asynchronous workers are not deterministic */
+	expect_accuracy("cnn", 95.5);
 	snprintf(path, sizeof(path), "%s/out/best/checkpoint", folder);
 	assert_int_equal(access(path, R_OK), 0);
 	snprintf(path, sizeof(path), "%s/out/final.index", folder);
@@ -71,14 +71,14 @@ static void cnn__reaches_its_accuracy(void **state)
 /* An mlp on the unprocessed columns reaches 50 %. */
 static void wide_deep__reaches_its_accuracy(void **state)
 {
-	at_least("wide-deep", 88);
+	expect_accuracy("wide-deep", 88);
 	if (!(last_evaluation() >= 0.88))
 		fail_msg("the evaluator's last score is %g", last_evaluation());
 }
 
 static void es__reaches_its_accuracy(void **state)
 {
-	at_least("es", 88);
+	expect_accuracy("es", 88);
 }
 
 int main(void)

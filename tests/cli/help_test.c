@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command's help: manual pages, shell completion, and options that all of them name. */
+/* Help, manual pages and shell completion of the command, and their common options. */
 #include "tests/cli/job.h"
 
 static void manual_and_completion__contain_every_verb(void **state)
@@ -119,10 +119,10 @@ static void help__of_an_unknown_verb__reports_it(void **state)
 	assert_output_has(page, "muster scale JOB");
 }
 
-static void options__that_are_wrong__are_named(void **state)
+static void options__with_a_fault__are_named(void **state)
 {
 	static const struct {
-		const char *argv[5], *says;
+		const char *argv[5], *message;
 	} cases[] = {
 	    {{"muster", "run", "--nope", "job.yaml"}, "muster run: unknown option '--nope'"},
 	    {{"muster", "run", "job.yaml", "--nope"}, "muster run: unknown option '--nope'"},
@@ -137,11 +137,11 @@ static void options__that_are_wrong__are_named(void **state)
 		int fd, pid = start((const char **)cases[i].argv, &fd);
 
 		assert_int_equal(finish(pid, fd, &output), 2);
-		assert_output_has(output, cases[i].says);
+		assert_output_has(output, cases[i].message);
 	}
 }
 
-/* Options in the table of verbs without a description, or the reverse. */
+/* The table of verbs and the manual must have the same options. */
 static void options__of_table_and_manual__are_the_same(void **state)
 {
 	const char *argv[] = {"muster", "help", NULL};
@@ -158,15 +158,15 @@ static void options__of_table_and_manual__are_the_same(void **state)
 			continue;
 		assert_int_equal(muster(&page, "man", verb), 0);
 		for (char *at = line; (at = strstr(at, "-")); at += strcspn(at, " ]|")) {
-			char wanted[128] = "";
+			char escaped[128] = "";
 			size_t n = 0;
 
 			for (size_t k = 0; at[k] && !strchr(" ]|", at[k]); k++) {
 				if (at[k] == '-')
-					wanted[n++] = '\\';
-				wanted[n++] = at[k];
+					escaped[n++] = '\\';
+				escaped[n++] = at[k];
 			}
-			assert_output_has(page, wanted);
+			assert_output_has(page, escaped);
 		}
 	}
 }
@@ -179,7 +179,7 @@ int main(void)
 	    T(every_option__is_documented_and_completed),
 	    T(fish_and_zsh__complete_verbs_and_options),
 	    T(help__of_an_unknown_verb__reports_it),
-	    T(options__that_are_wrong__are_named),
+	    T(options__with_a_fault__are_named),
 	    T(options__of_table_and_manual__are_the_same),
 	};
 

@@ -27,7 +27,7 @@ static inline int find_program(void **state)
 	return find_program_named("muster");
 }
 
-static inline void write_manifest(int steps, const char *more)
+static inline void write_manifest(int steps, const char *extra_spec)
 {
 	FILE *f = fopen(manifest, "w");
 
@@ -48,7 +48,7 @@ static inline void write_manifest(int steps, const char *more)
 		"    worker: {replicas: 2}\n"
 		"  checkpoint: {path: %s/out}\n"
 		"  summaries: {path: %s/out}\n%s",
-		steps, folder, folder, more);
+		steps, folder, folder, extra_spec);
 	fclose(f);
 }
 
@@ -114,7 +114,7 @@ static inline int muster(struct mu_buf *output, const char *verb, const char *ar
 }
 
 /* Finds the processes of a running job; returns their number. */
-static inline unsigned tasks_of(pid_t job, pid_t *out, unsigned most)
+static inline unsigned tasks_of(pid_t job, pid_t *out, unsigned max_tasks)
 {
 	char path[64];
 	unsigned n = 0;
@@ -122,7 +122,7 @@ static inline unsigned tasks_of(pid_t job, pid_t *out, unsigned most)
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)job, (int)job);
 	f = fopen(path, "r");
-	while (f && n < most && fscanf(f, "%d", &out[n]) == 1)
+	while (f && n < max_tasks && fscanf(f, "%d", &out[n]) == 1)
 		n++;
 	if (f)
 		fclose(f);

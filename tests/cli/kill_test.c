@@ -19,34 +19,35 @@ enum { STEPS = 6000, FEW_ROUNDS = 4, WORKERS = 2, TASKS = 1 + WORKERS };
 
 static uint64_t seed = 20240229;
 
-static unsigned draw(unsigned below)
+static unsigned random_below(unsigned below)
 {
 	seed = seed * 6364136223846793005u + 1442695040888963407u;
 	return (unsigned)(seed >> 33) % below;
 }
 
-static unsigned from_environment(const char *name, unsigned otherwise)
+static unsigned from_environment(const char *name, unsigned default_value)
 {
 	const char *text = getenv(name);
 
-	return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
+	return text ? (unsigned)strtoul(text, NULL, 10) : default_value;
 }
 
-static unsigned hits; /* rounds that killed a running process */
+static unsigned effective_kills; /* rounds that killed a running process */
 
-/* victim: 0 is muster run, others are its tasks in the order of their starts. */
+/* victim: 0 is muster run; other numbers are its tasks, in the order of their start. Returns true
+ * if it killed muster run. */
 static bool kill_one(pid_t job, unsigned victim)
 {
 	pid_t tasks[8];
 	unsigned n = tasks_of(job, tasks, 8);
 
-	hits += n > 0;
+	effective_kills += n > 0;
 	if (victim > n)
 		victim = n;
 	return kill(victim ? tasks[victim - 1] : job, SIGKILL) == 0 && victim == 0;
 }
 
-static void runs_to_its_end(bool sync, unsigned victim, unsigned after_ms, struct mu_buf *output)
+static void run_with_kill(bool sync, unsigned victim, unsigned after_ms, struct mu_buf *output)
 {
 	const char *argv[] = {"muster", "run", manifest, NULL};
 	bool again;
@@ -80,14 +81,14 @@ static void runs_to_its_end(bool sync, unsigned victim, unsigned after_ms, struc
  * update applied, in part or completely, but not counted, because the count comes last. Then the
  * step is repeated: in async mode updates are applied at least once and counted once.
  */
-static long most_above(bool sync)
+static long max_overshoot(bool sync)
 {
 	return sync ? 0 : WORKERS - 1;
 }
 
 /* The step count in a checkpoint; it can include a step of another worker after the step of the
  * file name. */
-static long counted(const char *checkpoint)
+static long checkpoint_step(const char *checkpoint)
 {
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
 	MU_AUTO_TENSOR step = {0};
@@ -98,12 +99,12 @@ static long counted(const char *checkpoint)
 	return (long)mu_tensor_int(&step, 0);
 }
 
-/* The checkpoint is of the last step and the model works. */
-static void is_a_model(bool sync, const struct mu_buf *output)
+/* Expects a checkpoint of the last step with a working model. */
+static void expect_model(bool sync, const struct mu_buf *output)
 {
 	const char *line = strstr(output->data, "  test accuracy");
 	MU_AUTO_FREE char *latest = NULL;
-	MU_AUTO_BUF shown = {0};
+	MU_AUTO_BUF listing = {0};
 	struct mu_err err;
 	double accuracy = 0;
 	char out[128];
@@ -112,24 +113,25 @@ static void is_a_model(bool sync, const struct mu_buf *output)
 	snprintf(out, sizeof(out), "%s/out", folder);
 	assert_ok(mu_checkpoint_latest(&latest, out, &err), &err);
 	step = strtol(strrchr(latest, '-') + 1, NULL, 10);
-	if (step < STEPS || counted(latest) < step || counted(latest) > STEPS + most_above(sync))
-		fail_msg("the last checkpoint is %s, of step %ld: %s", latest, counted(latest),
-			 output->data);
+	if (step < STEPS || checkpoint_step(latest) < step ||
+	    checkpoint_step(latest) > STEPS + max_overshoot(sync))
+		fail_msg("the last checkpoint is %s, of step %ld: %s", latest,
+			 checkpoint_step(latest), output->data);
 	if (!line || sscanf(line, " test accuracy %lf", &accuracy) != 1 || accuracy < 85)
 		fail_msg("the model is right about %.1f %%: %s", accuracy, output->data);
 	const char *argv[] = {"muster", "checkpoint", "show", latest, NULL};
 	int fd;
 	pid_t pid = start(argv, &fd);
-	assert_int_equal(finish(pid, fd, &shown), 0);
-	assert_output_has(shown, "softmax/weights");
+	assert_int_equal(finish(pid, fd, &listing), 0);
+	assert_output_has(listing, "softmax/weights");
 }
 
 /* Duration in ms of a job without a kill. */
-static unsigned takes(bool sync)
+static unsigned job_duration_ms(bool sync)
 {
 	const char *argv[] = {"muster", "run", manifest, NULL};
 	MU_AUTO_BUF output = {0};
-	int64_t from, took;
+	int64_t from, duration_ms;
 	int fd, status;
 	pid_t pid;
 
@@ -137,35 +139,35 @@ static unsigned takes(bool sync)
 	from = mu_clock_ms();
 	pid = start(argv, &fd);
 	status = finish(pid, fd, &output);
-	took = mu_clock_ms() - from;
+	duration_ms = mu_clock_ms() - from;
 	if (status)
 		fail_msg("ends with %d: %s", status, output.data);
 	teardown(NULL);
 	setup(NULL);
-	return (unsigned)took;
+	return (unsigned)duration_ms;
 }
 
 static void killed_process__only_costs_time(void **state)
 {
 	unsigned rounds = from_environment("MUSTER_KILL_ROUNDS", FEW_ROUNDS);
-	unsigned takes_ms[2] = {takes(false), takes(true)}, late = 0;
+	unsigned takes_ms[2] = {job_duration_ms(false), job_duration_ms(true)}, late = 0;
 
 	print_message("a job takes %u ms, in sync %u\n", takes_ms[0], takes_ms[1]);
-	hits = 0;
+	effective_kills = 0;
 	seed = from_environment("MUSTER_KILL_SEED", (unsigned)seed);
 	for (unsigned i = 0; i < rounds; i++) {
 		unsigned victim = i % 4;
-		bool sync = draw(2);
-		unsigned after_ms = draw(takes_ms[sync] + 1), before = hits;
+		bool sync = random_below(2);
+		unsigned after_ms = random_below(takes_ms[sync] + 1), before = effective_kills;
 		MU_AUTO_BUF output = {0};
 
 		print_message("round %u: %s, process %u after %u ms\n", i, sync ? "sync" : "async",
 			      victim, after_ms);
 		if (i + late)
 			setup(NULL);
-		runs_to_its_end(sync, victim, after_ms, &output);
-		is_a_model(sync, &output);
-		if (hits == before && late < rounds) {
+		run_with_kill(sync, victim, after_ms, &output);
+		expect_model(sync, &output);
+		if (effective_kills == before && late < rounds) {
 			takes_ms[sync] = after_ms / 2;
 			late++;
 			i--;
@@ -173,8 +175,8 @@ static void killed_process__only_costs_time(void **state)
 		if (i + 1 < rounds)
 			teardown(NULL);
 	}
-	print_message("%u of %u rounds met a job that ran\n", hits, rounds + late);
-	assert_true(2 * hits >= rounds);
+	print_message("%u of %u rounds met a job that ran\n", effective_kills, rounds + late);
+	assert_true(2 * effective_kills >= rounds);
 }
 
 int main(void)

@@ -2,7 +2,7 @@
 /* The command line and the checks of manifests. */
 #include "tests/cli/job.h"
 
-static void job__that_is_suspended__is_not_run(void **state)
+static void suspended_job__is_not_run(void **state)
 {
 	MU_AUTO_BUF output = {0};
 
@@ -11,8 +11,8 @@ static void job__that_is_suspended__is_not_run(void **state)
 	assert_output_has(output, ":16: spec.run.suspend: is true");
 }
 
-/* No process runs it, so it is neither counted nor shown. */
-static void tensorboard__is_no_task_of_a_local_run(void **state)
+/* TensorBoard has no local process, so the run neither counts nor shows it. */
+static void tensorboard__in_a_local_run__is_not_a_task(void **state)
 {
 	const char *argv[] = {"muster", "run", "--scale", "tensorboard=2", manifest, NULL};
 	MU_AUTO_BUF ran = {0};
@@ -65,7 +65,7 @@ static void invalid_manifest__is_reported_with_file_and_line(void **state)
 }
 
 /* Expects muster validate to reject a job with this spec, with these words. */
-static void expect_invalid(const char *spec, const char *says)
+static void expect_invalid(const char *spec, const char *message)
 {
 	MU_AUTO_BUF output = {0};
 	FILE *f = fopen(manifest, "w");
@@ -77,14 +77,14 @@ static void expect_invalid(const char *spec, const char *says)
 		spec);
 	fclose(f);
 	assert_int_equal(muster(&output, "validate", manifest), 1);
-	assert_output_has(output, says);
+	assert_output_has(output, message);
 }
 
 /* The same checks as the API server at pod creation. */
 static void validate__rejects_pods_that_the_api_server_rejects(void **state)
 {
 	static const struct {
-		const char *task, *says;
+		const char *task, *message;
 	} cases[] = {
 	    {"resources: {limits: {memory: 2GB}}", "limits.memory: must be a quantity"},
 	    {"template: {metadata: {labels: {a: no label}}}",
@@ -102,15 +102,15 @@ static void validate__rejects_pods_that_the_api_server_rejects(void **state)
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_FREE char *spec = mu_xasprintf("tasks: {worker: {%s}}", cases[i].task);
 
-		expect_invalid(spec, cases[i].says);
+		expect_invalid(spec, cases[i].message);
 	}
 }
 
 /* The operator runs stored jobs that break these rules. */
-static void validate__rejects_what_only_stored_jobs_may_have(void **state)
+static void validate__of_a_job__applies_rules_that_stored_jobs_may_break(void **state)
 {
 	static const struct {
-		const char *section, *says;
+		const char *section, *message;
 	} cases[] = {
 	    {"program: {classicFlags: true}", "spec.program.classicFlags: needs a command"},
 	    {"checkpoint: {volumeClaim: c, path: out/x}", "spec.checkpoint.path: must be absolute"},
@@ -121,7 +121,7 @@ static void validate__rejects_what_only_stored_jobs_may_have(void **state)
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_FREE char *spec = mu_xasprintf("tasks: {worker: {}}, %s", cases[i].section);
 
-		expect_invalid(spec, cases[i].says);
+		expect_invalid(spec, cases[i].message);
 	}
 }
 
@@ -174,7 +174,7 @@ static void invalid_command_lines__exit_with_2(void **state)
 	}
 }
 
-static void servers__show_their_addresses_and_when_they_are_ready(void **state)
+static void servers__when_ready__show_their_addresses(void **state)
 {
 	MU_AUTO_BUF output = {0};
 	FILE *f = fopen(manifest, "w");
@@ -211,17 +211,17 @@ static void output__that_cannot_be_written__is_a_failure(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(job__that_is_suspended__is_not_run),
-	    T(tensorboard__is_no_task_of_a_local_run),
+	    T(suspended_job__is_not_run),
+	    T(tensorboard__in_a_local_run__is_not_a_task),
 	    T(task__that_fails_permanently__fails_the_job),
 	    T(invalid_manifest__is_reported_with_file_and_line),
 	    T(validate__rejects_pods_that_the_api_server_rejects),
-	    T(validate__rejects_what_only_stored_jobs_may_have),
+	    T(validate__of_a_job__applies_rules_that_stored_jobs_may_break),
 	    T(plans_of_several_manifests__have_headings),
 	    T(plan_of_a_job_with_a_tensorboard__has_its_pod_and_service),
 	    T(invalid_command_lines__exit_with_2),
 	    T(output__that_cannot_be_written__is_a_failure),
-	    T(servers__show_their_addresses_and_when_they_are_ready),
+	    T(servers__when_ready__show_their_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);

@@ -7,7 +7,7 @@
 enum { OUTPUT_BYTES = 8192 };
 
 /* Free ports as "localhost:A,localhost:B". */
-static void draw_hosts(char *out, size_t size, int n)
+static void choose_hosts(char *out, size_t size, int n)
 {
 	size_t at = 0;
 
@@ -42,10 +42,10 @@ static void shell(char *output, const char *fmt, ...)
 		fail_msg("%s: %s", line, output);
 }
 
-static void expect(const char *output, const char *wanted)
+static void expect(const char *output, const char *expected)
 {
-	if (strcmp(output, wanted) != 0)
-		fail_msg("the output is '%s', expected '%s'", output, wanted);
+	if (strcmp(output, expected) != 0)
+		fail_msg("the output is '%s', expected '%s'", output, expected);
 }
 
 static void hello__prints_its_greeting(void **state)
@@ -75,7 +75,7 @@ static void two_tasks__share_a_variable(void **state)
 {
 	char output[OUTPUT_BYTES], hosts[256];
 
-	draw_hosts(hosts, sizeof(hosts), 2);
+	choose_hosts(hosts, sizeof(hosts), 2);
 	shell(output, "$E/two_tasks %s 1 & $E/two_tasks %s 0; kill $!; wait $!", hosts, hosts);
 	expect(output, "total: 10\ndoubled: [2, 4, 6, 8]\ntotal: 20\n");
 }
@@ -84,7 +84,7 @@ static void three_adds__prints_the_shared_sum(void **state)
 {
 	char output[OUTPUT_BYTES], hosts[256];
 
-	draw_hosts(hosts, sizeof(hosts), 3);
+	choose_hosts(hosts, sizeof(hosts), 3);
 	shell(output, "$E/three_adds %s", hosts);
 	expect(output, "worker 0: 7.0\nworker 1: 13.0\nseen on the ps: 13.0\n");
 }
@@ -95,7 +95,7 @@ static void training_programs__reduce_their_loss(void **state)
 	static const struct {
 		const char *name;
 		int first, second; /* number of hosts in each of its two arguments */
-		double most;
+		double max_loss;
 	} programs[] = {
 	    {"place_ps_worker", 2, 1, 0.02},
 	    {"in_graph", 1, 2, 0.00001},
@@ -108,27 +108,27 @@ static void training_programs__reduce_their_loss(void **state)
 		double before = 0, after = 1e9;
 		const char *last;
 
-		draw_hosts(first, sizeof(first), programs[i].first);
-		draw_hosts(second, sizeof(second), programs[i].second);
+		choose_hosts(first, sizeof(first), programs[i].first);
+		choose_hosts(second, sizeof(second), programs[i].second);
 		shell(output, "$E/%s %s %s", programs[i].name, first, second);
 		sscanf(output, "step 0: loss %lf", &before);
 		last = strrchr(output, ':');
 		if (!last || sscanf(last, ": loss %lf", &after) != 1 || !(before > 0.5) ||
-		    !(after < programs[i].most))
+		    !(after < programs[i].max_loss))
 			fail_msg("%s: its loss went from %g to %g, expected less than %g: %s",
-				 programs[i].name, before, after, programs[i].most, output);
+				 programs[i].name, before, after, programs[i].max_loss, output);
 	}
 }
 
-/* Runs both workers of a trainer with two ps tasks. more: additional flags. */
-static void train_with(const char *more)
+/* Runs both workers of a trainer with two ps tasks. flags: additional flags. */
+static void train_with(const char *flags)
 {
 	char output[OUTPUT_BYTES], ps[256], workers[256], hosts[640];
 	int here[2], global[2];
 	double loss[2];
 
-	draw_hosts(ps, sizeof(ps), 2);
-	draw_hosts(workers, sizeof(workers), 2);
+	choose_hosts(ps, sizeof(ps), 2);
+	choose_hosts(workers, sizeof(workers), 2);
 	snprintf(hosts, sizeof(hosts), "--ps_hosts=%s --worker_hosts=%s", ps, workers);
 	shell(output,
 	      "T=\"$E/trainer %s --steps=400 --checkpoint_dir=%s/checkpoints %s\"; "
@@ -136,7 +136,7 @@ static void train_with(const char *more)
 	      "$T --job_name=worker --task_index=1 >%s/one & one=$!; "
 	      "$T --job_name=worker --task_index=0 >%s/zero && wait $one && kill %%1 %%2; wait; "
 	      "grep -h ^worker %s/zero %s/one; ls %s/checkpoints",
-	      hosts, folder, more, folder, folder, folder, folder, folder);
+	      hosts, folder, flags, folder, folder, folder, folder, folder);
 	if (sscanf(output,
 		   "worker 0: %d steps here, global step %d, loss %lf worker 1: %d steps here, "
 		   "global step %d, loss %lf",

@@ -18,7 +18,7 @@ static char logs[64];
 static char output[256];
 static struct run_tasks tasks;
 
-static void remember(void *user, const struct local_task *t, const char *text)
+static void store_output(void *user, const struct local_task *t, const char *text)
 {
 	snprintf(output, sizeof(output), "%s", text);
 }
@@ -28,7 +28,7 @@ static int setup(void **state)
 	strcpy(logs, "/tmp/muster-run-XXXXXX");
 	assert_non_null(mkdtemp(logs));
 	output[0] = 0;
-	tasks = (struct run_tasks){.logs = logs, .bin_dir = "/nonexistent", .line = remember};
+	tasks = (struct run_tasks){.logs = logs, .bin_dir = "/nonexistent", .line = store_output};
 	return 0;
 }
 
@@ -87,8 +87,8 @@ static size_t put_file(struct mu_buf *out, const char *name)
 	return out->len - before;
 }
 
-/* Checks that all lines from a number to the last are complete and in order. */
-static void is_the_end_of(const struct mu_buf *log, int last)
+/* Expects complete lines in order, which end with line `last`. */
+static void expect_log_end(const struct mu_buf *log, int last)
 {
 	const char *at = log->data, *end = log->data + log->len;
 	int first = atoi(at), n = first;
@@ -110,18 +110,18 @@ static void log__keeps_the_newest_lines_within_its_limit(void **state)
 	size_t older, newer;
 
 	tasks.log_limit = LIMIT;
-	for (int life = 0; life < 3; life++) { /* the next run appends to the same file */
+	for (int run = 0; run < 3; run++) { /* the next run appends to the same file */
 		MU_AUTO_BUF log = {0};
 		char script[64];
 
-		snprintf(script, sizeof(script), "seq -f %%08.0f %d %d", life * LINES + 1,
-			 (life + 1) * LINES);
+		snprintf(script, sizeof(script), "seq -f %%08.0f %d %d", run * LINES + 1,
+			 (run + 1) * LINES);
 		wait_for_end(start(script));
 		older = put_file(&log, "worker-0.log.1");
 		newer = put_file(&log, "worker-0.log");
 		assert_true(older + newer <= LIMIT);
 		assert_true(older + newer >= LIMIT / 16 * 7);
-		is_the_end_of(&log, (life + 1) * LINES);
+		expect_log_end(&log, (run + 1) * LINES);
 	}
 	assert_string_equal(output, "00060000"); /* the view received all lines */
 }
@@ -148,7 +148,7 @@ static void log__written_in_chunks__has_complete_lines_in_both_files(void **stat
 	mu_buf_put(&log, older.data, older.len);
 	put_file(&log, "worker-0.log");
 	assert_true(log.len <= LIMIT);
-	is_the_end_of(&log, LINES);
+	expect_log_end(&log, LINES);
 }
 
 static void log__splits_a_line_longer_than_a_file(void **state)
@@ -173,7 +173,7 @@ static void log__that_cannot_be_renamed__is_truncated(void **state)
 	tasks.log_limit = 64 << 10;
 	wait_for_end(start("seq -f %08.0f 1 20000"));
 	assert_true(put_file(&log, "worker-0.log") <= 32 << 10);
-	is_the_end_of(&log, 20000);
+	expect_log_end(&log, 20000);
 }
 
 static void task__gets_its_share_of_the_cpus(void **state)

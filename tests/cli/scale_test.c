@@ -9,12 +9,12 @@ struct job {
 	struct mu_buf output;
 };
 
-static struct job begin_with(const char *scale, const char *more)
+static struct job begin_job_with(const char *scale, const char *extra_spec)
 {
 	const char *argv[] = {"muster", "run", "--scale", scale, manifest, NULL};
 	struct job j = {.pid = 0};
 
-	write_manifest(100000000, more);
+	write_manifest(100000000, extra_spec);
 	j.pid = start(argv, &j.fd);
 	snprintf(j.name, sizeof(j.name), "small.%d", (int)j.pid);
 	return j;
@@ -22,7 +22,7 @@ static struct job begin_with(const char *scale, const char *more)
 
 static struct job begin_job(const char *scale)
 {
-	return begin_with(scale, "");
+	return begin_job_with(scale, "");
 }
 
 /* Interrupts the job and returns its output. */
@@ -42,7 +42,7 @@ static int scale(struct mu_buf *output, const char *job, const char *what)
 }
 
 /* Number of occurrences of a text in a task's log. */
-static unsigned log_says(const char *task, const char *what)
+static unsigned count_in_log(const char *task, const char *what)
 {
 	char path[128], line[1024];
 	unsigned n = 0;
@@ -59,7 +59,7 @@ static unsigned log_says(const char *task, const char *what)
 
 static void wait_for(const char *task, const char *what)
 {
-	if (!BECOMES_TRUE(log_says(task, what)))
+	if (!BECOMES_TRUE(count_in_log(task, what)))
 		fail_msg("the log of %s never says '%s'", task, what);
 }
 
@@ -84,21 +84,22 @@ static void workers__start_and_end_while_the_ps_stays(void **state)
 	assert_output_has(down, "worker 4 -> 2");
 	wait_for_tasks(j.pid, 3);
 	end_job(&j);
-	assert_int_equal(log_says("ps-0", "serves on"), 1);
-	assert_int_equal(log_says("worker-0", "serves on"), 1);
+	assert_int_equal(count_in_log("ps-0", "serves on"), 1);
+	assert_int_equal(count_in_log("worker-0", "serves on"), 1);
 	assert_null(strstr(j.output.data, "failed"));
 	assert_output_has(j.output, "/out/model.ckpt-"); /* the checkpoint saved at the interrupt */
 	mu_buf_fini(&j.output);
 }
 
 /* The process of task worker-<index>. */
-static pid_t worker(pid_t job, int index)
+static pid_t worker_pid(pid_t job, int index)
 {
-	char wanted[64], path[64], env[16384];
+	char task_json[64], path[64], env[16384];
 	pid_t all[16];
 	unsigned n = tasks_of(job, all, 16);
 
-	snprintf(wanted, sizeof(wanted), "\"task\":{\"type\":\"worker\",\"index\":%d}", index);
+	snprintf(task_json, sizeof(task_json), "\"task\":{\"type\":\"worker\",\"index\":%d}",
+		 index);
 	for (unsigned i = 0; i < n; i++) {
 		size_t len;
 		FILE *f;
@@ -111,17 +112,18 @@ static pid_t worker(pid_t job, int index)
 		for (size_t at = 0; at < len; at++)
 			env[at] = env[at] ? env[at] : ' ';
 		env[len] = 0;
-		if (strstr(env, wanted))
+		if (strstr(env, task_json))
 			return all[i];
 	}
 	return 0;
 }
 
-/* The killed worker has not deregistered. Scaled away, it is not restarted to add the gradients
- * that the others wait for. */
-static void worker__killed_and_scaled_away__is_not_waited_for(void **state)
+/* The killed worker has not deregistered. After the scale-down it does not restart, so the other
+ * workers must not wait for its gradients. */
+static void worker__killed_before_a_scale_down__does_not_block_the_others(void **state)
 {
-	struct job j = begin_with("worker=3", "  mode: sync\n  sync: {replicasToAggregate: 3}\n");
+	struct job j =
+	    begin_job_with("worker=3", "  mode: sync\n  sync: {replicasToAggregate: 3}\n");
 	unsigned seen;
 
 	for (int round = 0; round < 3; round++) {
@@ -130,16 +132,16 @@ static void worker__killed_and_scaled_away__is_not_waited_for(void **state)
 		pid_t victim;
 
 		wait_for("worker-2", "progress step=");
-		WAIT_UNTIL((victim = worker(j.pid, 2)) > 0);
+		WAIT_UNTIL((victim = worker_pid(j.pid, 2)) > 0);
 		kill(victim, SIGKILL);
 		assert_int_equal(scale(&down, j.name, "worker=2"), 0);
-		seen = log_says("worker-0", "progress step=");
-		if (!BECOMES_TRUE(log_says("worker-0", "progress step=") > seen + 3))
+		seen = count_in_log("worker-0", "progress step=");
+		if (!BECOMES_TRUE(count_in_log("worker-0", "progress step=") > seen + 3))
 			fail_msg("round %d: the others stand still", round);
 		wait_for_tasks(j.pid, 3);
-		seen = log_says("worker-2", "progress step=");
+		seen = count_in_log("worker-2", "progress step=");
 		assert_int_equal(scale(&up, j.name, "worker=3"), 0);
-		if (!BECOMES_TRUE(log_says("worker-2", "progress step=") > seen))
+		if (!BECOMES_TRUE(count_in_log("worker-2", "progress step=") > seen))
 			fail_msg("round %d: worker 2 does not come back", round);
 	}
 	end_job(&j);
@@ -181,7 +183,7 @@ static void second_run_of_a_running_job__fails(void **state)
 		assert_output_has(output, "muster scale small worker=N");
 	}
 	end_job(&j);
-	assert_int_equal(log_says("worker-0", "serves on"), 1);
+	assert_int_equal(count_in_log("worker-0", "serves on"), 1);
 	mu_buf_fini(&j.output);
 }
 
@@ -223,7 +225,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    T(workers__start_and_end_while_the_ps_stays),
-	    T(worker__killed_and_scaled_away__is_not_waited_for),
+	    T(worker__killed_before_a_scale_down__does_not_block_the_others),
 	    T(second_run_with_scale__changes_the_running_job),
 	    T(second_run_of_a_running_job__fails),
 	    T(invalid_scale__is_reported_in_one_line),

@@ -14,20 +14,20 @@ enum { BYTE_INTERVAL_MS = 50, MAX_SECONDS = 30 };
 /* Sends a response, then single bytes until the client disconnects or the test ends. */
 struct server {
 	const char *first;
-	bool drips;
+	bool sends_slowly;
 	int fd;
 	char address[32];
-	_Atomic bool over;
+	_Atomic bool stopping;
 	pthread_t thread;
 };
 
-static void answer(const struct server *s, int fd)
+static void send_response(const struct server *s, int fd)
 {
-	struct pollfd gone = {.fd = fd, .events = POLLRDHUP};
+	struct pollfd disconnect = {.fd = fd, .events = POLLRDHUP};
 	ssize_t sent = send(fd, s->first, strlen(s->first), MSG_NOSIGNAL);
 
-	while (s->drips && sent >= 0 && !atomic_load(&s->over)) {
-		if (poll(&gone, 1, BYTE_INTERVAL_MS) > 0)
+	while (s->sends_slowly && sent >= 0 && !atomic_load(&s->stopping)) {
+		if (poll(&disconnect, 1, BYTE_INTERVAL_MS) > 0)
 			return;
 		sent = send(fd, "x", 1, MSG_NOSIGNAL);
 	}
@@ -42,17 +42,17 @@ static void *serve(void *arg)
 	if (fd < 0)
 		return NULL;
 	if (recv(fd, request, sizeof(request), 0) > 0)
-		answer(s, fd);
+		send_response(s, fd);
 	close(fd);
 	return NULL;
 }
 
-static void begin(struct server *s, const char *first, bool drips)
+static void start_server(struct server *s, const char *first, bool sends_slowly)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t n = sizeof(a);
 
-	*s = (struct server){.first = first, .drips = drips};
+	*s = (struct server){.first = first, .sends_slowly = sends_slowly};
 	s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(s->fd, (struct sockaddr *)&a, n), 0);
 	assert_int_equal(listen(s->fd, 4), 0);
@@ -61,9 +61,9 @@ static void begin(struct server *s, const char *first, bool drips)
 	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
 }
 
-static void end(struct server *s)
+static void stop_server(struct server *s)
 {
-	atomic_store(&s->over, true);
+	atomic_store(&s->stopping, true);
 	shutdown(s->fd, SHUT_RDWR);
 	pthread_join(s->thread, NULL);
 	close(s->fd);
@@ -74,10 +74,10 @@ static void status__prints_the_response(void **state)
 	MU_AUTO_BUF output = {0};
 	struct server s;
 
-	begin(&s, "HTTP/1.0 200 OK\r\n\r\n{\"task\": \"ps\"}", false);
+	start_server(&s, "HTTP/1.0 200 OK\r\n\r\n{\"task\": \"ps\"}", false);
 	assert_int_equal(muster(&output, "status", s.address), 0);
 	assert_output_has(output, "{\"task\": \"ps\"}");
-	end(&s);
+	stop_server(&s);
 }
 
 static void slow_server__is_abandoned_after_the_timeout(void **state)
@@ -86,17 +86,17 @@ static void slow_server__is_abandoned_after_the_timeout(void **state)
 
 	for (unsigned i = 0; i < MU_COUNT(firsts); i++) {
 		MU_AUTO_BUF output = {0};
-		double begun = mu_clock();
+		double start_s = mu_clock();
 		struct server s;
 		int status;
 
-		begin(&s, firsts[i], true);
+		start_server(&s, firsts[i], true);
 		status = muster(&output, "status", s.address);
-		end(&s);
+		stop_server(&s);
 		assert_int_equal(status, 1);
 		assert_output_has(output, "did not respond within 5 s");
-		if (mu_clock() - begun > MAX_SECONDS)
-			fail_msg("it took %.1f s", mu_clock() - begun);
+		if (mu_clock() - start_s > MAX_SECONDS)
+			fail_msg("it took %.1f s", mu_clock() - start_s);
 	}
 }
 

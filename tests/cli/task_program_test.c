@@ -70,7 +70,7 @@ static void second_interrupt__kills_a_task_that_does_not_end(void **state)
 	assert_output_has(output, "stubborn: stopped");
 }
 
-/* It is killed after the grace period of its pod template. */
+/* The task is killed after the grace period of its pod template. */
 static void interrupt__of_a_task_that_does_not_end__waits_for_its_grace_period(void **state)
 {
 	const char *argv[] = {"muster", "run", manifest, NULL};
@@ -94,7 +94,7 @@ static void interrupt__of_a_task_that_does_not_end__waits_for_its_grace_period(v
 }
 
 /* Other tasks still end when the chief has succeeded. */
-static void interrupt__after_the_success__does_not_hide_it(void **state)
+static void interrupt__after_success__keeps_exit_code_0(void **state)
 {
 	const char *argv[] = {"muster", "run", manifest, NULL};
 	MU_AUTO_FREE char *over = mu_xasprintf("%s/over", folder);
@@ -219,7 +219,7 @@ static void fields_and_references_of_the_template__are_replaced_as_in_a_pod(void
 
 /* The failure report shows the line of the program, not a later line of a server's log, and no
  * control characters. */
-static void last_line_of_a_failed_task__is_that_of_its_program(void **state)
+static void failure_report__of_a_task__has_the_last_line_of_its_program(void **state)
 {
 	MU_AUTO_BUF output = {0};
 
@@ -229,8 +229,8 @@ static void last_line_of_a_failed_task__is_that_of_its_program(void **state)
 	assert_output_has(output, "worker-0.log: no  [31mdata");
 }
 
-/* It is started again until the job ends. */
-static void ps__that_ends_with_0__is_reported(void **state)
+/* The ps is restarted until the job ends. */
+static void ps__that_exits_with_0__is_reported(void **state)
 {
 	MU_AUTO_BUF output = {0};
 
@@ -247,14 +247,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(second_interrupt__kills_a_task_that_does_not_end),
 	    T(second_run_with_other_logs__does_not_get_the_checkpoint_folder),
-	    T(interrupt__after_the_success__does_not_hide_it),
+	    T(interrupt__after_success__keeps_exit_code_0),
 	    T(interrupt__of_a_task_that_does_not_end__waits_for_its_grace_period),
 	    T(task_log__stays_below_its_limit),
 	    T(environment_of_a_task__is_as_in_a_pod),
 	    T(variables_of_the_template__take_precedence),
 	    T(fields_and_references_of_the_template__are_replaced_as_in_a_pod),
-	    T(last_line_of_a_failed_task__is_that_of_its_program),
-	    T(ps__that_ends_with_0__is_reported),
+	    T(failure_report__of_a_task__has_the_last_line_of_its_program),
+	    T(ps__that_exits_with_0__is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);

@@ -35,14 +35,14 @@ static struct converted convert(const char *tfjob)
 	return c;
 }
 
-static void done(struct converted *c)
+static void free_converted(struct converted *c)
 {
 	mu_buf_fini(&c->yaml);
 	mu_buf_fini(&c->notes);
 	job_spec_free(c->spec);
 }
 
-static bool notes_say(const struct converted *c, const char *text)
+static bool notes_contain(const struct converted *c, const char *text)
 {
 	return c->notes.len && strstr(c->notes.data, text);
 }
@@ -71,8 +71,8 @@ static void typical_tfjobs__become_equivalent_jobs(void **state)
 	assert_int_equal(s->success, SUCCESS_ALL_WORKERS);
 	assert_int_equal(s->backoff_limit, 3);
 	assert_int_equal(s->ttl_seconds, 60);
-	assert_true(notes_say(&c, "metadata.uid: has no counterpart"));
-	done(&c);
+	assert_true(notes_contain(&c, "metadata.uid: has no counterpart"));
+	free_converted(&c);
 }
 
 static void tfjob__with_unsupported_fields__gets_a_note_for_each(void **state)
@@ -89,18 +89,18 @@ static void tfjob__with_unsupported_fields__gets_a_note_for_each(void **state)
 
 	assert_int_equal(c.spec->gang, GANG_VOLCANO);
 	assert_string_equal(c.spec->queue, "q");
-	assert_true(notes_say(&c, "line 6: spec.strange: has no counterpart"));
-	assert_true(notes_say(&c, "enableDynamicWorker: workers can always be scaled"));
-	assert_true(notes_say(&c, "minAvailable: the gang is always the whole job"));
-	assert_true(notes_say(&c, "tfReplicaSpecs.Worker.odd: has no counterpart"));
+	assert_true(notes_contain(&c, "line 6: spec.strange: has no counterpart"));
+	assert_true(notes_contain(&c, "enableDynamicWorker: workers can always be scaled"));
+	assert_true(notes_contain(&c, "minAvailable: the gang is always the whole job"));
+	assert_true(notes_contain(&c, "tfReplicaSpecs.Worker.odd: has no counterpart"));
 	assert_true(
-	    notes_say(&c, "Worker.restartPolicy: a task that decides the success of the job"));
-	assert_true(notes_say(&c, "move this one up"));
-	assert_true(notes_say(&c, "port 2222"));
-	assert_true(notes_say(&c, "all tasks run one program"));
-	assert_true(notes_say(&c, "no cleanPodPolicy"));
+	    notes_contain(&c, "Worker.restartPolicy: a task that decides the success of the job"));
+	assert_true(notes_contain(&c, "move this one up"));
+	assert_true(notes_contain(&c, "port 2222"));
+	assert_true(notes_contain(&c, "all tasks run one program"));
+	assert_true(notes_contain(&c, "no cleanPodPolicy"));
 	assert_int_equal(strncmp(c.yaml.data, "# note: ", 8), 0);
-	done(&c);
+	free_converted(&c);
 }
 
 static void list__instead_of_a_map__is_ignored(void **state)
@@ -109,8 +109,8 @@ static void list__instead_of_a_map__is_ignored(void **state)
 					 "  tfReplicaSpecs:\n"
 					 "    Worker: {replicas: 4, " CONTAINER "}\n"));
 
-	assert_true(notes_say(&c, "runPolicy: is a list, expected a map"));
-	done(&c);
+	assert_true(notes_contain(&c, "runPolicy: is a list, expected a map"));
+	free_converted(&c);
 }
 
 static void text__that_is_not_a_plain_yaml_string__is_quoted(void **state)
@@ -124,7 +124,7 @@ static void text__that_is_not_a_plain_yaml_string__is_quoted(void **state)
 	assert_string_equal(mu_doc_text(labels, "on", ""), "yes");
 	assert_string_equal(mu_doc_text(labels, "a", ""), "5");
 	assert_string_equal(mu_doc_text(labels, "b", ""), "x: y\n# z");
-	done(&c);
+	free_converted(&c);
 }
 
 static void other_kinds__are_rejected(void **state)

@@ -45,8 +45,7 @@ static void job__runs_to_its_goal_and_prints_the_paths_of_its_results(void **sta
 	assert_output_has(output, "succeeded");
 	assert_output_has(output, "test accuracy");
 	assert_output_has(output, "model.ckpt-40");
-	assert_output_has(output,
-			  "build/bin/muster checkpoint show "); /* with the path it was called by */
+	assert_output_has(output, "build/bin/muster checkpoint show "); /* as it was called */
 	assert_output_has(output, "build/bin/muster events ");
 	assert_output_has(output, "tensorboard --logdir");
 
@@ -95,7 +94,7 @@ static void job__stopped_by_validation__reports_it_with_the_right_step(void **st
 				"step %lld of 200000",
 				&step, &at),
 			 2);
-	assert_true(step >= 40 && step < 20000); /* the other worker goes on meanwhile */
+	assert_true(step >= 40 && step < 20000); /* the other worker continues meanwhile */
 	assert_int_equal(step, at);
 }
 
@@ -189,7 +188,7 @@ static void killed_chief__in_sync_mode__restarts_and_reaches_the_goal(void **sta
 	assert_output_has(output, "model.ckpt-20000\n");
 }
 
-static void master__leads_as_a_chief_does(void **state)
+static void master__in_place_of_a_chief__reaches_the_goal(void **state)
 {
 	static const char *const workers[] = {"master: {}", "master: {}, worker: {replicas: 1}"};
 
@@ -220,7 +219,7 @@ static int checkpoint_diff(struct mu_buf *output, const char *a, const char *b)
 	return finish(pid, fd, output);
 }
 
-static void checkpoint_diff__shows_trained_variables(void **state)
+static void checkpoint_diff__of_two_steps__shows_trained_variables(void **state)
 {
 	MU_AUTO_BUF output = {0};
 	MU_AUTO_BUF same = {0};
@@ -243,7 +242,7 @@ static void checkpoint_diff__shows_trained_variables(void **state)
 	assert_output_has(same, " equal, 0 changed, 0 only in ");
 	assert_int_equal(checkpoint_diff(&none, out, "/nowhere/model"), 2);
 	assert_output_has(none, "/nowhere/model");
-	/* only the file name says which file of a checkpoint it is */
+	/* the file name alone identifies the file within a checkpoint */
 	snprintf(moved, sizeof(moved), "%s/runs.data-1", folder);
 	assert_int_equal(rename(out, moved), 0);
 	snprintf(first, sizeof(first), "%s/model.ckpt-0.index", moved);
@@ -262,7 +261,7 @@ static void write_checkpoint(const char *prefix, int64_t value)
 	mu_bundle_writer_free(w);
 }
 
-static void checkpoint_diff__tells_large_integers_apart(void **state)
+static void checkpoint_diff__of_large_integers__distinguishes_them(void **state)
 {
 	MU_AUTO_BUF output = {0};
 	char a[128], b[128];
@@ -304,7 +303,7 @@ static int64_t start_step(void)
 	return found ? step : -1;
 }
 
-static void second_run__begins_its_events_behind_those_of_the_first(void **state)
+static void second_run__starts_its_events_after_those_of_the_first(void **state)
 {
 	MU_AUTO_BUF first = {0};
 	MU_AUTO_BUF second = {0};
@@ -350,10 +349,10 @@ int main(void)
 	    T(killed_process_in_sync_mode__each_step_counts_once),
 	    T(job_of_one_step__writes_its_loss_to_the_termination_message),
 	    T(job__stopped_by_validation__reports_it_with_the_right_step),
-	    T(master__leads_as_a_chief_does),
-	    T(checkpoint_diff__shows_trained_variables),
-	    T(checkpoint_diff__tells_large_integers_apart),
-	    T(second_run__begins_its_events_behind_those_of_the_first),
+	    T(master__in_place_of_a_chief__reaches_the_goal),
+	    T(checkpoint_diff__of_two_steps__shows_trained_variables),
+	    T(checkpoint_diff__of_large_integers__distinguishes_them),
+	    T(second_run__starts_its_events_after_those_of_the_first),
 	    T(interrupt__saves_and_ends),
 	    T(killed_chief__in_sync_mode__restarts_and_reaches_the_goal),
 	};
