@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificates in a folder, as Kubernetes mounts those of a job. */
+/* A folder of certificates, as in the mounted secret of a job. */
 #ifndef MU_TESTS_CERTS_FOLDER_H
 #define MU_TESTS_CERTS_FOLDER_H
 
@@ -34,8 +34,8 @@ static inline int replace_file(const char *folder, const char *name, const char 
 }
 
 /* Writes tls.crt, tls.key and ca.crt into an existing folder.  Each file is replaced atomically;
- * the key is readable by this user only.  ca: (optional) instead of c->ca, as while two are
- * trusted. */
+ * the key is readable by this user only.  ca: (optional) replaces c->ca, e.g. with
+ * two CAs during a rotation. */
 static inline int certs_write(const struct mu_certs *c, const char *ca, const char *folder,
 			      struct mu_err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests that run one of the programs as its users would. */
+/* Finds the programs that tests run as users do. */
 #ifndef MU_TESTS_PROGRAM_H
 #define MU_TESTS_PROGRAM_H
 
@@ -11,8 +11,8 @@
 
 static char program[4096];
 
-/* build/<mode>/bin/NAME, or build/bin/NAME, seen from build/<mode>/tests/<part>; -1: not built,
- * which is said. */
+/* Stores the path of build/<mode>/bin/NAME or build/bin/NAME in `program`. The test is in
+ * build/<mode>/tests/<folder>. Returns -1 after a message if the program is not built. */
 static inline int find_program_named(const char *name)
 {
 	static const char *const places[] = {"/../../bin", "/../../../bin"};

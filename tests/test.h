@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Included by every unit test: cmocka with its required headers, and some assertions. */
+/* cmocka with the headers that it requires, and assertions on errors. */
 #ifndef MU_TESTS_TEST_H
 #define MU_TESTS_TEST_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits until another thread or process has reached a state; never for a fixed time. The limit is
- * far beyond the duration on a busy machine, so only a fault reaches it. */
+/* Waits until another thread or process has reached a state. The time limit is so long that only a
+ * fault reaches it, also on a busy machine. */
 #ifndef MU_TESTS_WAIT_H
 #define MU_TESTS_WAIT_H
 

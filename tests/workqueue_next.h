@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work queues of tests with one thread that takes keys. */
+/* Access to a work queue without waiting, for tests whose thread alone takes keys. */
 #ifndef MU_TESTS_WORKQUEUE_NEXT_H
 #define MU_TESTS_WORKQUEUE_NEXT_H
 
@@ -7,7 +7,7 @@
 
 #include "operator/controller/workqueue.h"
 
-/* When the next key is ready, by the queue's clock: 0 now, INFINITY never. */
+/* Returns when the next key is ready, by the clock of the queue: 0 now, INFINITY never. */
 static inline double workqueue_next(struct workqueue *q)
 {
 	double next;
@@ -20,7 +20,7 @@ static inline double workqueue_next(struct workqueue *q)
 	return next;
 }
 
-/* As workqueue_get without waiting; NULL when none is ready. */
+/* Like workqueue_get(), but returns NULL when no key is ready. */
 static inline char *workqueue_try(struct workqueue *q)
 {
 	const struct work_item *item;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products by plain loops and no LAPACK, in programs that are built without OpenBLAS: tests of the
- * GPU's kernels compare products with these and never run a decomposition. */
+/* Plain loops in place of BLAS, and stubs of LAPACK, for programs without OpenBLAS. Tests of the
+ * GPU kernels compare products with these loops and never run a decomposition. */
 #include "task/kernels/engine/blas.h"
 #include "task/kernels/linalg/lapack.h"
 

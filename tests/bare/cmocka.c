@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cmocka.h. Tests run on one thread; a failure jumps to the caller of the running part. A crash
- * ends the program: tools/run-tests counts it and has the lines printed so far. */
+/* See cmocka.h. Tests run on one thread; a failure longjmps out of the setup, test or teardown. A
+ * crash ends the program: tools/run-tests counts it and has its output so far. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -9,16 +9,16 @@
 
 #include "tests/bare/cmocka.h"
 
-enum ending { WENT_WELL, FAILED, SKIPPED };
+enum outcome { PASSED, FAILED, SKIPPED };
 
-static jmp_buf way_out;
-static bool inside; /* a part that can be left */
+static jmp_buf exit_point;
+static bool exit_point_is_set; /* a setup, test or teardown runs: exit_point is valid */
 
-__attribute__((noreturn)) static void leave(enum ending how)
+__attribute__((noreturn)) static void exit_phase(enum outcome result)
 {
-	if (!inside)
+	if (!exit_point_is_set)
 		abort();
-	longjmp(way_out, how);
+	longjmp(exit_point, result);
 }
 
 void print_error(const char *fmt, ...)
@@ -39,12 +39,12 @@ void bare_fail(const char *file, int line, const char *fmt, ...)
 	vfprintf(stderr, fmt, args);
 	va_end(args);
 	fputc('\n', stderr);
-	leave(FAILED);
+	exit_phase(FAILED);
 }
 
 void bare_skip(void)
 {
-	leave(SKIPPED);
+	exit_phase(SKIPPED);
 }
 
 static int run_fixture(const struct CMUnitTest *t, bare_fixture f, void **state)
@@ -58,32 +58,32 @@ static int run_body(const struct CMUnitTest *t, bare_fixture f, void **state)
 	return 0;
 }
 
-/* One of a test's three parts. */
-static enum ending guarded(int (*part)(const struct CMUnitTest *, bare_fixture, void **),
-			   const struct CMUnitTest *t, bare_fixture f, void **state)
+/* Runs the setup, body or teardown of a test. */
+static enum outcome run_phase(int (*phase)(const struct CMUnitTest *, bare_fixture, void **),
+			      const struct CMUnitTest *t, bare_fixture f, void **state)
 {
-	enum ending how = (enum ending)setjmp(way_out);
+	enum outcome result = (enum outcome)setjmp(exit_point);
 
-	inside = true;
-	if (how == WENT_WELL && part(t, f, state))
-		how = FAILED;
-	inside = false;
-	return how;
+	exit_point_is_set = true;
+	if (result == PASSED && phase(t, f, state))
+		result = FAILED;
+	exit_point_is_set = false;
+	return result;
 }
 
-static enum ending run_test(const struct CMUnitTest *t)
+static enum outcome run_test(const struct CMUnitTest *t)
 {
 	void *state = NULL;
-	enum ending how = guarded(run_fixture, t, t->setup, &state);
+	enum outcome result = run_phase(run_fixture, t, t->setup, &state);
 
-	if (how != WENT_WELL)
-		return how;
-	how = guarded(run_body, t, NULL, &state);
-	if (guarded(run_fixture, t, t->teardown, &state) != WENT_WELL) {
+	if (result != PASSED)
+		return result;
+	result = run_phase(run_body, t, NULL, &state);
+	if (run_phase(run_fixture, t, t->teardown, &state) != PASSED) {
 		fprintf(stderr, "%s: something is left behind\n", t->name);
-		how = FAILED;
+		result = FAILED;
 	}
-	return how;
+	return result;
 }
 
 int bare_run(const struct CMUnitTest *tests, size_t n)
@@ -93,14 +93,14 @@ int bare_run(const struct CMUnitTest *tests, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		fprintf(stderr, "[ RUN      ] %s\n", tests[i].name);
-		enum ending how = run_test(&tests[i]);
-		count[how]++;
-		fprintf(stderr, "%s %s\n", words[how], tests[i].name);
+		enum outcome result = run_test(&tests[i]);
+		count[result]++;
+		fprintf(stderr, "%s %s\n", words[result], tests[i].name);
 	}
 	if (count[SKIPPED])
 		fprintf(stderr, "[  SKIPPED ] %zu test(s)\n", count[SKIPPED]);
 	if (count[FAILED])
 		fprintf(stderr, "[  FAILED  ] %zu test(s)\n", count[FAILED]);
-	fprintf(stderr, "[  PASSED  ] %zu test(s)\n", count[WENT_WELL]);
+	fprintf(stderr, "[  PASSED  ] %zu test(s)\n", count[PASSED]);
 	return (int)count[FAILED];
 }

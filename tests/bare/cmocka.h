@@ -13,7 +13,7 @@ typedef int (*bare_fixture)(void **state);
 struct CMUnitTest {
 	const char *name;
 	void (*run)(void **state);
-	bare_fixture setup, teardown; /* (optional); one that does not answer 0 has failed */
+	bare_fixture setup, teardown; /* (optional) return 0 on success */
 };
 
 #define cmocka_unit_test_setup_teardown(f, setup, teardown)                                        \
@@ -25,12 +25,12 @@ struct CMUnitTest {
 #f, f, NULL, NULL                                                                  \
 	}
 
-/* Runs them in order, each on its own; answers how many failed. */
+/* Runs the tests in order; returns the number of failures. */
 int bare_run(const struct CMUnitTest *tests, size_t n);
 #define cmocka_run_group_tests(tests, setup, teardown)                                             \
 	bare_run(tests, sizeof(tests) / sizeof((tests)[0]))
 
-/* Both end the test that runs, or its setup or teardown. */
+/* Both functions end the running test, setup or teardown. */
 __attribute__((noreturn, format(printf, 3, 4))) void bare_fail(const char *file, int line,
 							       const char *fmt, ...);
 __attribute__((noreturn)) void bare_skip(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a bundle with known contents, dumps or merges bundles: our side of
+/* Writes a bundle with known contents, dumps or merges bundles, for
  * tests/compat/bundle_both_ways.py.
  *
  *	bundle_tool write PREFIX          bundle_tool dump PREFIX

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Infers static shapes for tests/compat/shapes_diff.py: reads GraphDefs from standard input, each
- * behind its length in 32 bits, and prints a line for each.
+ * after its 32-bit length, and prints one line per graph.
  *
  * The shapes of the node "n" follow from its row of the op table.  Its inputs are nodes with a
  * `value` or a `shape`.  A line is the error code, then the shapes of the outputs or the message.
@@ -26,7 +26,7 @@ static bool read_graph(struct mu_buf *b)
 	return fread(b->data, 1, n, stdin) == n;
 }
 
-/* Only the shape of a resource's variable is known, not that of the handle. */
+/* For VarHandleOp, `shape` is the shape of the variable; the handle is a scalar. */
 static void describe_input(const struct mu_node *n, struct mu_pshape *shape,
 			   const struct mu_tensor **value)
 {
