@@ -129,33 +129,33 @@ static long connect_without_descriptors(int fd, const struct server_address *k)
 
 static void task__without_descriptors__waits_and_recovers(void **state)
 {
-	static void (*const doors[])(struct server_address *, const struct fixture *) = {
+	static void (*const listeners[])(struct server_address *, const struct fixture *) = {
 	    set_rpc_address, set_tcp_stream_address, set_local_stream_address};
-	int low_fds[MAX_FD + 1], warned = 0;
-	int64_t begun = mu_clock_ms(), most;
+	int low_fds[MAX_FD + 1], n_warnings = 0;
+	int64_t start_ms = mu_clock_ms(), max_warnings;
 	struct fixture *f;
 
 	occupy_low_descriptors(low_fds);
 	f = fixture_new("p");
-	for (unsigned i = 0; i < MU_COUNT(doors); i++) {
+	for (unsigned i = 0; i < MU_COUNT(listeners); i++) {
 		int original, output = redirect_stderr(&original), fd;
 		struct server_address k = {.len = 0};
-		long took;
+		long cpu_ms;
 
-		doors[i](&k, f);
+		listeners[i](&k, f);
 		fd = socket(k.to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		assert_true(fd >= MAX_FD);
-		took = connect_without_descriptors(fd, &k);
-		warned += count_warnings(output, original);
-		if (took > MAX_CPU_MS)
-			fail_msg("door %u: %ld ms of a processor in %d", i, took, STARVED_MS);
+		cpu_ms = connect_without_descriptors(fd, &k);
+		n_warnings += count_warnings(output, original);
+		if (cpu_ms > MAX_CPU_MS)
+			fail_msg("listener %u: %ld ms of CPU time in %d ms", i, cpu_ms, STARVED_MS);
 		if (!is_accepted(fd))
-			fail_msg("door %u: is not open again", i);
+			fail_msg("listener %u: does not accept the connection", i);
 		close(fd);
 	}
-	most = 1 + (mu_clock_ms() - begun) / WARNING_INTERVAL_MS;
-	if (warned < 1 || warned > most)
-		fail_msg("%d warnings, not 1 to %lld", warned, (long long)most);
+	max_warnings = 1 + (mu_clock_ms() - start_ms) / WARNING_INTERVAL_MS;
+	if (n_warnings < 1 || n_warnings > max_warnings)
+		fail_msg("%d warnings, not 1 to %lld", n_warnings, (long long)max_warnings);
 	fixture_free(f);
 	release_low_descriptors(low_fds);
 }

@@ -39,12 +39,12 @@ static char *larger_cluster(const struct fixture *f, int epoch, const char *ps)
 			    mu_cluster_address(&f->cluster, "worker", 1, NULL));
 }
 
-static void expect(const struct task *t, const char *body, int status, const char *says)
+static void expect(const struct task *t, const char *body, int status, const char *message)
 {
 	struct mu_http_answer a;
 
 	post(t, body, &a);
-	if (a.status != status || !strstr(a.body.data, says))
+	if (a.status != status || !strstr(a.body.data, message))
 		fail_msg("%s: %d %s", body, a.status, a.body.data);
 	mu_buf_fini(&a.body);
 }
@@ -62,13 +62,13 @@ static void newer_cluster__is_applied_and_an_older_one_ignored(void **state)
 	assert_non_null(peers_find(f->ps.server->peers, NEW_TASK));
 	expect(&f->ps, second, 200, "{\"epoch\":3}");
 	assert_int_equal(f->ps.server->epoch, 3);
-	/* its sessions keep the members of their creation */
+	/* sessions keep the members of their creation, so no peer is removed */
 	assert_int_equal(peers_count(f->ps.server->peers), 3);
 }
 
 /* Sends a request from another host with this header. */
 static void expect_remote(const struct task *t, const char *path, const char *header, int status,
-			  const char *says)
+			  const char *message)
 {
 	struct mu_http_answer a = {0};
 
@@ -77,12 +77,13 @@ static void expect_remote(const struct task *t, const char *path, const char *he
 	    &(struct mu_http_request){
 		.method = "POST", .path = path, .authorization = header, .body = MU_SPAN("{}")},
 	    &a);
-	if (a.status != status || !strstr(a.body.data, says))
+	if (a.status != status || !strstr(a.body.data, message))
 		fail_msg("%s with %s: %d %s", path, header, a.status, a.body.data);
 	mu_buf_fini(&a.body);
 }
 
-/* 409: the server's lifetime is that of its program; 400: an empty cluster. */
+/* With the token, /finish returns 409, as only the program ends the server, and /cluster returns
+ * 400 for a body without an epoch. */
 static void remote_caller__without_the_job_token__changes_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -117,7 +118,7 @@ static void foreign_or_invalid_cluster__is_rejected(void **state)
 	const struct {
 		const char *body;
 		int status;
-		const char *says;
+		const char *message;
 	} cases[] = {
 	    {elsewhere, 409, "is not in this cluster"},
 	    {"{\"epoch\":3,\"cluster\":{\"worker\":[\"a:1\"]}}", 409, "is not in this cluster"},
@@ -130,7 +131,7 @@ static void foreign_or_invalid_cluster__is_rejected(void **state)
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++)
-		expect(&f->ps, cases[i].body, cases[i].status, cases[i].says);
+		expect(&f->ps, cases[i].body, cases[i].status, cases[i].message);
 	assert_int_equal(f->ps.server->epoch, 0);
 	assert_null(peers_find(f->ps.server->peers, NEW_TASK));
 }

@@ -77,7 +77,7 @@ static int wait_for_exit(struct child *c)
 static void invalid_command_line__prints_one_line_and_exits_with_2(void **state)
 {
 	static const struct {
-		const char *args[6], *says;
+		const char *args[6], *message;
 	} cases[] = {
 	    {{NULL}, "no cluster"},
 	    {{"--nonsense", NULL}, "--nonsense"},
@@ -97,8 +97,8 @@ static void invalid_command_line__prints_one_line_and_exits_with_2(void **state)
 		read_until(&c, NULL, text, sizeof(text));
 		assert_int_equal(wait_for_exit(&c), 2);
 		assert_non_null(strstr(text, "muster-task: "));
-		if (!strstr(text, cases[i].says))
-			fail_msg("'%s' does not say '%s'", text, cases[i].says);
+		if (!strstr(text, cases[i].message))
+			fail_msg("'%s' does not say '%s'", text, cases[i].message);
 		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 	}
 }

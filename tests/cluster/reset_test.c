@@ -73,7 +73,7 @@ static const struct {
     {"ConsumeMutexLock", "ends: the mutex was reset"},
 };
 
-/* Has the calls of the table.  ConsumeMutexLock comes after a lock of a mutex that its step holds.
+/* Returns a graph with the calls above.  ConsumeMutexLock waits for a mutex that its step holds.
  * "fetched" copies the result of QueueDequeueV2 to worker 1. */
 static struct mu_graph *graph(void)
 {
@@ -154,7 +154,7 @@ static bool ended_after_reset(const struct client *c, struct task *reset)
 	return atomic_load(&c->ended);
 }
 
-/* Runs the step and resets `reset` until it has ended: the call may not wait yet at first. */
+/* Runs the step and resets `reset` until the step ends. The first reset may precede the call. */
 static void reset_during_step(struct client *c, struct task *reset)
 {
 	atomic_store(&c->ended, false);

@@ -185,13 +185,13 @@ static void variable__keeps_its_device_in_later_steps(void **state)
 static void capture_step_log(struct task *t, const struct mu_graph *g, struct mu_span config,
 			     char *text, size_t size)
 {
-	int heard = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
+	int log_fd = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
 	char handle[64];
 	struct mu_err err;
 	ssize_t n;
 
 	mu_log_set_level(MU_INFO);
-	dup2(heard, STDERR_FILENO);
+	dup2(log_fd, STDERR_FILENO);
 	int rc = create(t, g, config, handle, &err);
 	if (!rc)
 		rc = run(t, handle, &(struct step){.target = "init"}, NULL, &err);
@@ -200,10 +200,10 @@ static void capture_step_log(struct task *t, const struct mu_graph *g, struct mu
 	mu_log_set_level(MU_WARN);
 	assert_ok(rc, &err);
 	assert_ok(close_session(t, handle, &err), &err);
-	n = pread(heard, text, size - 1, 0);
+	n = pread(log_fd, text, size - 1, 0);
 	assert_true(n >= 0);
 	text[n] = 0;
-	close(heard);
+	close(log_fd);
 }
 
 static void session_with_log_device_placement__logs_the_device_of_each_op(void **state)
@@ -254,16 +254,16 @@ static void extend_session__checks_version_and_names(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
-	MU_AUTO(mu_graph_free) struct mu_graph *more = mu_graph_new();
+	MU_AUTO(mu_graph_free) struct mu_graph *extension = mu_graph_new();
 	char handle[64];
 	struct mu_err err;
 
-	constant(more, "x", "", number(7));
+	constant(extension, "x", "", number(7));
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
-	assert_fails(extend(&f->worker[0], handle, more, 9, &err), &err, MU_ABORTED,
+	assert_fails(extend(&f->worker[0], handle, extension, 9, &err), &err, MU_ABORTED,
 		     "Current version is 0 but caller expected 9");
 	assert_fails(extend(&f->worker[0], handle, g, 0, &err), &err, MU_INVALID_ARGUMENT, "k");
-	assert_ok(extend(&f->worker[0], handle, more, 0, &err), &err);
+	assert_ok(extend(&f->worker[0], handle, extension, 0, &err), &err);
 	assert_true(run_float(&f->worker[0], handle, "x:0") == 7);
 }
 

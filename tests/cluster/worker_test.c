@@ -289,17 +289,17 @@ static void step__of_an_earlier_incarnation_of_its_master__ends(void **state)
 static void running_step__when_a_receiver_disconnects__continues(void **state)
 {
 	struct fixture *f = *state;
-	struct answer step = {0}, gone = {0}, other = {0};
+	struct answer step = {0}, cancelled = {0}, other = {0};
 	uint64_t id;
 
 	open_session(&f->ps, "a", 1);
 	wait_in_a_step(&f->ps, "a", 33, &step);
 	WAIT_UNTIL(n_running_steps(&f->ps) == 1);
-	id = receive(&f->ps, 33, &gone);
+	id = receive(&f->ps, 33, &cancelled);
 	receive(&f->ps, 33, &other);
 	WAIT_UNTIL(n_pending_recvs(&f->ps, 33) >= 2);
 	rpc_out_cancel(f->ps.ch, id);
-	WAIT_UNTIL(atomic_load(&gone.ended));
+	WAIT_UNTIL(atomic_load(&cancelled.ended));
 	usleep(100000); /* the server has probably seen the disconnect */
 	assert_false(atomic_load(&step.ended));
 	assert_false(atomic_load(&other.ended));
@@ -313,12 +313,12 @@ static void running_step__when_a_receiver_disconnects__continues(void **state)
 static void step__cancelled_before_its_request__ends(void **state)
 {
 	struct fixture *f = *state;
-	struct answer gone = {0}, step = {0};
-	uint64_t id = receive(&f->ps, 34, &gone);
+	struct answer cancelled = {0}, step = {0};
+	uint64_t id = receive(&f->ps, 34, &cancelled);
 
 	WAIT_UNTIL(n_pending_recvs(&f->ps, 34) == 1);
 	rpc_out_cancel(f->ps.ch, id);
-	WAIT_UNTIL(atomic_load(&gone.ended));
+	WAIT_UNTIL(atomic_load(&cancelled.ended));
 	open_session(&f->ps, "a", 1);
 	WAIT_UNTIL(n_pending_recvs(&f->ps, 34) == 0);
 	wait_in_a_step(&f->ps, "a", 34, &step);

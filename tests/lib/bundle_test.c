@@ -396,33 +396,34 @@ static void bundle__on_a_full_disk__leaves_the_previous_one_complete(void **stat
 {
 	static const rlim_t file_limits[] = {0, 1, 4096, 100000, (4 << 20) - 1};
 	enum { OLD = 100, NEW = 1 << 20 }; /* elements; NEW has 4 MiB */
-	const char *at = in_folder("full");
+	const char *full_folder = in_folder("full");
 	char prefix[300];
-	struct rlimit whole;
+	struct rlimit original;
 
 	signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &whole), 0);
-	snprintf(prefix, sizeof(prefix), "%s/ckpt", at);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &original), 0);
+	snprintf(prefix, sizeof(prefix), "%s/ckpt", full_folder);
 	assert_ok(write_ones(prefix, OLD), &err);
-	assert_int_equal(files_in(at), 2);
+	assert_int_equal(files_in(full_folder), 2);
 	for (unsigned i = 0; i < MU_COUNT(file_limits); i++) {
 		MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
 		MU_AUTO_TENSOR t = {0};
 		int rc;
 
 		assert_int_equal(
-		    setrlimit(RLIMIT_FSIZE, &(struct rlimit){file_limits[i], whole.rlim_max}), 0);
+		    setrlimit(RLIMIT_FSIZE, &(struct rlimit){file_limits[i], original.rlim_max}),
+		    0);
 		rc = write_ones(prefix, NEW);
-		assert_int_equal(setrlimit(RLIMIT_FSIZE, &whole), 0);
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &original), 0);
 		assert_true(rc < 0);
-		assert_int_equal(files_in(at), 2);
+		assert_int_equal(files_in(full_folder), 2);
 		assert_ok(mu_bundle_open(&r, prefix, &err), &err);
 		assert_ok(mu_bundle_read(r, "a", &t, &err), &err);
 		assert_int_equal(t.shape.count, OLD);
 		assert_true(MU_DATA(float, &t)[OLD - 1] == OLD);
 	}
 	assert_ok(write_ones(prefix, NEW), &err);
-	assert_int_equal(files_in(at), 2);
+	assert_int_equal(files_in(full_folder), 2);
 }
 
 static void slice__that_is_malformed__is_invalid(void **state)

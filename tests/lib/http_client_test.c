@@ -17,15 +17,15 @@ static void handle_request(void *ctx, const struct mu_http_request *rq, struct m
 
 static void page__is_requested_by_get_or_post(void **state)
 {
-	const struct mu_span none = MU_SPAN(""), text = MU_SPAN("{\"epoch\":2}");
+	const struct mu_span empty = MU_SPAN(""), text = MU_SPAN("{\"epoch\":2}");
 	const struct {
 		const char *page;
 		const struct mu_span *post;
 		const char *bearer;
 		int rc;
-		const char *heard;
+		const char *expected;
 	} cases[] = {{"status", NULL, NULL, 0, "GET /status "},
-		     {"finish", &none, "t1", 0, "POST /finish Bearer t1 "},
+		     {"finish", &empty, "t1", 0, "POST /finish Bearer t1 "},
 		     {"cluster", &text, "", 0, "POST /cluster {\"epoch\":2}"},
 		     {"no", &text, NULL, -MU_UNAVAILABLE, NULL},
 		     {"who", &text, "t1", -MU_UNAUTHENTICATED, NULL}};
@@ -44,8 +44,8 @@ static void page__is_requested_by_get_or_post(void **state)
 		assert_int_equal(
 		    mu_http_fetch(c, url, cases[i].bearer, cases[i].post, 1, 1 << 16, &out, &err),
 		    cases[i].rc);
-		if (cases[i].heard)
-			assert_string_equal(out.data, cases[i].heard);
+		if (cases[i].expected)
+			assert_string_equal(out.data, cases[i].expected);
 	}
 	mu_http_client_free(c);
 	mu_http_stop(h);

@@ -181,8 +181,8 @@ static void library__extended_many_times__has_all_functions(void **state)
 }
 
 /* A function of two nodes with three attributes, in the order of `reversed`. */
-static void put_with_maps(struct mu_buf *library, bool reversed, const char *more, int64_t value,
-			  const char *input)
+static void put_with_maps(struct mu_buf *library, bool reversed, const char *third_attr,
+			  int64_t value, const char *input)
 {
 	size_t f = mu_pb_begin(library, 1), s = mu_pb_begin(library, 1);
 
@@ -194,7 +194,7 @@ static void put_with_maps(struct mu_buf *library, bool reversed, const char *mor
 		mu_pb_put_str(library, 3, input);
 		mu_pb_put_str(library, 3, "y");
 		for (int k = 0; k < 3; k++) {
-			const char *names[] = {"T", "U", more};
+			const char *names[] = {"T", "U", third_attr};
 			int which = reversed ? 2 - k : k;
 			size_t attr = mu_pb_begin(library, 5);
 			mu_pb_put_str(library, 1, names[which]);
@@ -211,7 +211,7 @@ static void put_with_maps(struct mu_buf *library, bool reversed, const char *mor
 static void function__defined_again__must_be_the_same(void **state)
 {
 	static const struct {
-		const char *more, *input;
+		const char *third_attr, *input;
 		int64_t value;
 		bool reversed, is_same;
 	} cases[] = {{"V", "x", 1, false, true},  {"V", "x", 1, true, true},
@@ -225,7 +225,7 @@ static void function__defined_again__must_be_the_same(void **state)
 	assert_ok(mu_library_extend(&l, mu_buf_span(&first), &err), &err);
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_BUF next = {0};
-		put_with_maps(&next, cases[i].reversed, cases[i].more, cases[i].value,
+		put_with_maps(&next, cases[i].reversed, cases[i].third_attr, cases[i].value,
 			      cases[i].input);
 		if (cases[i].is_same)
 			assert_ok(mu_library_extend(&l, mu_buf_span(&next), &err), &err);

@@ -105,8 +105,8 @@ static void yaml__with_merge_keys__adds_missing_keys(void **state)
 	}
 }
 
-/* Returns the CPU time to parse a map of many keys followed by `more`. */
-static double time_to_read(const char *more)
+/* Returns the CPU time to parse a map of many keys followed by `suffix`. */
+static double time_to_read(const char *suffix)
 {
 	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
 	MU_AUTO_BUF text = {0};
@@ -114,7 +114,7 @@ static double time_to_read(const char *more)
 	mu_buf_puts(&text, "a: &a {");
 	for (int i = 0; i < 20000; i++)
 		mu_buf_printf(&text, "a_rather_long_key_%d: 1, ", i);
-	mu_buf_printf(&text, "}\n%s", more);
+	mu_buf_printf(&text, "}\n%s", suffix);
 	clock_t start = clock();
 	assert_ok(mu_yaml_parse(&d, mu_buf_span(&text), "t.yaml", &err), &err);
 	return (double)(clock() - start) / CLOCKS_PER_SEC;
@@ -308,14 +308,14 @@ static void json__read_as_yaml__has_the_lines_of_its_values(void **state)
 /* The truncated copy has exact size, so that ASan detects a read past its end. */
 static void json__truncated__is_invalid(void **state)
 {
-	static const char whole[] =
+	static const char text[] =
 	    "{\"a\":[1,-2.5e+3,true,null,\"\\u00e9\\ud83d\\ude00\\n\"],\"b\":{\"c\":\"d\"}}";
 
-	for (size_t n = 0; n < sizeof(whole) - 1; n++) {
+	for (size_t n = 0; n < sizeof(text) - 1; n++) {
 		MU_AUTO_FREE char *part = mu_xmalloc(n ? n : 1);
 		struct mu_doc *d;
 
-		memcpy(part, whole, n);
+		memcpy(part, text, n);
 		assert_fails(mu_json_parse(&d, (struct mu_span){part, n}, "t", &err), &err,
 			     MU_INVALID_ARGUMENT, "t:1: not valid JSON");
 	}

@@ -145,7 +145,7 @@ static void call__to_a_server_with_another_certificate__fails(void **state)
 {
 	static const struct {
 		const struct mu_certs *served, *trusted;
-		const char *name, *says; /* says NULL: accepted */
+		const char *name, *message; /* message NULL: accepted */
 	} cases[] = {
 	    {&certs, &certs, NULL, NULL},
 	    {&certs, &certs, "api.test", NULL},
@@ -163,9 +163,9 @@ static void call__to_a_server_with_another_certificate__fails(void **state)
 
 		start(&s, cases[i].served, answers);
 		c = client_of(&s, cases[i].trusted, cases[i].name);
-		if (cases[i].says) {
+		if (cases[i].message) {
 			assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
-			assert_non_null(strstr(err.msg, cases[i].says));
+			assert_non_null(strstr(err.msg, cases[i].message));
 			assert_int_equal(s.asked, 0); /* the token was not sent */
 		} else {
 			assert_int_equal(get(c, 0, &err), 0);

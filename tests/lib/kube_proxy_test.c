@@ -47,7 +47,7 @@ static void call__through_a_proxy__uses_tls(void **state)
 static void call__rejected_by_the_proxy__has_its_reason(void **state)
 {
 	static const struct {
-		const char *user, *answer, *says;
+		const char *user, *answer, *message;
 	} cases[] = {
 	    {"", "HTTP/1.1 407 Who?\r\nContent-Length: 3\r\n\r\nno!",
 	     "name it as http://USER:PASSWORD@HOST:PORT"},
@@ -68,7 +68,7 @@ static void call__rejected_by_the_proxy__has_its_reason(void **state)
 		start_behind(&s, cases[i].answer, NULL, answers);
 		c = client_behind(&s, cases[i].user);
 		assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
-		if (!strstr(err.msg, cases[i].says))
+		if (!strstr(err.msg, cases[i].message))
 			fail_msg("%s", err.msg);
 		/* ends the server before reading `connect`: a second attempt may be in progress */
 		end(c, &s);

@@ -297,10 +297,10 @@ static void watch__interrupted__resumes_from_its_bookmark_or_lists(void **state)
 		const char *from; /* NULL: a list request */
 	} asked[] = {{0, NULL}, {1, "5"}, {2, "6"}, {3, "9"},   {4, NULL},  {5, NULL}, {6, "5"},
 		     {7, "6"},  {8, "6"}, {9, "6"}, {10, NULL}, {11, NULL}, {12, "5"}};
-	int begun = 0;
+	int n_lists = 0;
 	struct kube_reflector r = {.name = "things",
 				   .path = "/things",
-				   .arg = &begun,
+				   .arg = &n_lists,
 				   .list_begin = count_begin,
 				   .on_upsert = ignore_object,
 				   .on_delete = ignore_object,
@@ -334,8 +334,8 @@ static void watch__interrupted__resumes_from_its_bookmark_or_lists(void **state)
 		is_randomized = is_randomized || (first && seconds != first);
 		first = seconds;
 	}
-	assert_int_equal(begun, 7); /* five lists, and all known objects were dropped twice */
-	assert_true(is_randomized); /* random timeouts keep watchers from reconnecting at once */
+	assert_int_equal(n_lists, 7); /* five lists, and all known objects were dropped twice */
+	assert_true(is_randomized);   /* random timeouts keep watchers from reconnecting at once */
 	kube_client_free(r.client);
 }
 

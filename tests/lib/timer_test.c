@@ -63,14 +63,14 @@ static void timer__after_a_cancelled_one__fires(void **state)
 {
 	struct mu_timer *t = mu_timer_new();
 	uint64_t first;
-	int first_fired;
+	int fired_before;
 
 	n_fired = 0;
 	first = add(t, 200, 1);
-	first_fired = mu_timer_cancel(t, first) ? 0 : 1;
+	fired_before = mu_timer_cancel(t, first) ? 0 : 1;
 	add(t, 300, 2);
-	wait_for(first_fired + 1);
-	assert_int_equal(fired[first_fired], 2);
+	wait_for(fired_before + 1);
+	assert_int_equal(fired[fired_before], 2);
 	mu_timer_free(t);
 }
 

@@ -32,8 +32,8 @@ static void wait_for(struct completion *e)
 	assert_int_equal(e->calls, 1);
 }
 
-/* Waking another thread costs more than a small step. When a step sends the tensor of a pending
- * receive, it ends first. Then its thread runs the pending step. */
+/* Waking another thread costs more than a small step. When a step sends the tensor of another
+ * step's pending receive, it ends first. Then its thread runs the other step. */
 static void step__made_ready_by_another_step__runs_on_its_thread(void **state)
 {
 	struct mu_graph *receiving = mu_graph_new(), *sending = mu_graph_new();
@@ -157,7 +157,7 @@ static void step__of_a_small_model__runs_on_the_starting_thread(void **state)
 
 struct blocker {
 	struct pool_job job;
-	_Atomic bool started, may_end, completion;
+	_Atomic bool started, may_end, ended;
 };
 
 static void block(struct pool_job *job)
@@ -166,7 +166,7 @@ static void block(struct pool_job *job)
 
 	atomic_store(&b->started, true);
 	WAIT_UNTIL(atomic_load(&b->may_end));
-	atomic_store(&b->completion, true);
+	atomic_store(&b->ended, true);
 }
 
 /* Runs g while the threads of the pool are busy.  Returns true if the step waits for them. */
@@ -186,7 +186,7 @@ static bool waits_for_pool(struct mu_graph *g)
 	for (unsigned i = 0; i < MU_COUNT(blockers); i++)
 		atomic_store(&blockers[i].may_end, true);
 	wait_for(&done);
-	WAIT_UNTIL(blockers[0].completion && blockers[1].completion);
+	WAIT_UNTIL(blockers[0].ended && blockers[1].ended);
 	rendezvous_unref(r);
 	rendezvous_table_drop(rt->steps, next_step++, NULL);
 	executor_unref(e);

@@ -34,10 +34,10 @@ static enum mu_dtype any_type(struct dice *d)
 
 static int64_t any_int(struct dice *d)
 {
-	static const int64_t odd[] = {-1,        -2,        INT32_MAX,        INT32_MIN,
-				      INT64_MAX, INT64_MIN, (int64_t)1 << 40, 1000000};
+	static const int64_t edge_cases[] = {-1,        -2,        INT32_MAX,        INT32_MIN,
+					     INT64_MAX, INT64_MIN, (int64_t)1 << 40, 1000000};
 
-	return dice(d, 5) ? (int64_t)dice(d, 5) : odd[dice(d, MU_COUNT(odd))];
+	return dice(d, 5) ? (int64_t)dice(d, 5) : edge_cases[dice(d, MU_COUNT(edge_cases))];
 }
 
 static const char *any_text(struct dice *d)
@@ -51,9 +51,10 @@ static const char *any_text(struct dice *d)
 
 static float any_float(struct dice *d)
 {
-	static const float odd[] = {0, -0.0f, 1, -1, INFINITY, -INFINITY, NAN, 1e38f, 1e-40f, 0.5f};
+	static const float edge_cases[] = {0,         -0.0f, 1,     -1,     INFINITY,
+					   -INFINITY, NAN,   1e38f, 1e-40f, 0.5f};
 
-	return odd[dice(d, MU_COUNT(odd))];
+	return edge_cases[dice(d, MU_COUNT(edge_cases))];
 }
 
 static void any_shape(struct dice *d, struct mu_pshape *s)
@@ -335,7 +336,7 @@ static void inputs(struct maker *m, struct mu_node *n)
 
 /* Usually sets valid attributes and a matching input shape for convolutions and pools: lists of
  * four or five small numbers and a padding.  Uniform random values are rarely valid. */
-static void likely_window(struct maker *m, struct mu_node *n, const struct mu_op_def *op)
+static void set_window_attrs(struct maker *m, struct mu_node *n, const struct mu_op_def *op)
 {
 	static const char *const lists[] = {"strides", "ksize", "dilations"};
 	static const enum mu_dtype reals[] = {MU_FLOAT, MU_DOUBLE, MU_HALF};
@@ -364,7 +365,7 @@ static void likely_window(struct maker *m, struct mu_node *n, const struct mu_op
 }
 
 /* Sets an equation of Einsum; any_text() never returns one. */
-static void likely_equation(struct maker *m, struct mu_node *n, const struct mu_op_def *op)
+static void set_equation(struct maker *m, struct mu_node *n, const struct mu_op_def *op)
 {
 	static const char *const equations[] = {
 	    "ab,bc->ac",  "ab,ab->a",  "...,...->...", "a...,...a->...aa",
@@ -387,8 +388,8 @@ struct mu_graph *random_node_graph(const struct mu_op_def *op, struct dice *d)
 	any_tensor(d, MU_BOOL, &m.common_shape);
 	n = add(&m, op->name);
 	attributes(&m, n, op);
-	likely_window(&m, n, op);
-	likely_equation(&m, n, op);
+	set_window_attrs(&m, n, op);
+	set_equation(&m, n, op);
 	inputs(&m, n);
 	mu_tensor_unref(&m.common_shape);
 	mu_arena_fini(&m.a);

@@ -15,10 +15,10 @@ static void on_done(void *arg, const struct mu_err *err)
 
 static void match_name(void *arg, struct resource *r)
 {
-	const char **wanted = arg;
+	const char **unmatched_name = arg;
 
-	if (*wanted && strcmp(r->name, *wanted) == 0)
-		*wanted = NULL;
+	if (*unmatched_name && strcmp(r->name, *unmatched_name) == 0)
+		*unmatched_name = NULL;
 }
 
 static bool has_resource(const struct runtime *rt, const char *name)

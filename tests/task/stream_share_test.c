@@ -200,44 +200,44 @@ static void invalid_handles__are_rejected(void **state)
 static void unsealed_file__is_rejected(void **state)
 {
 	struct stream_conn *c;
-	int ends[2], life[2], fds[SHARE_FDS];
+	int ends[2], liveness[2], fds[SHARE_FDS];
 	struct mu_err err;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	assert_int_equal(pipe(life), 0);
+	assert_int_equal(pipe(liveness), 0);
 	c = stream_conn_new(NULL, ends[0]);
 	fds[SHARE_FILE] = memfd_create("test", MFD_ALLOW_SEALING);
-	fds[SHARE_LIVENESS] = life[1];
+	fds[SHARE_LIVENESS] = liveness[1];
 	assert_int_equal(ftruncate(fds[SHARE_FILE], 4096), 0);
 	assert_null(importer_new(c, stream_conn_return, fds, &err));
 	assert_int_equal(fds[SHARE_FILE], -1);
 	assert_int_equal(fds[SHARE_LIVENESS], -1);
 	stream_conn_unref(c);
 	close(ends[1]);
-	close(life[0]);
+	close(liveness[0]);
 }
 
 static void descriptors__are_sent_with_bytes(void **state)
 {
-	int ends[2], life[2], got[SHARE_FDS] = {-1, -1};
+	int ends[2], liveness[2], got[SHARE_FDS] = {-1, -1};
 	struct mu_err err;
 	char text[8];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	assert_int_equal(pipe(life), 0);
-	assert_ok(share_send(ends[0], MU_SPAN("hello"), life, &err), &err);
+	assert_int_equal(pipe(liveness), 0);
+	assert_ok(share_send(ends[0], MU_SPAN("hello"), liveness, &err), &err);
 	assert_int_equal(share_recv(ends[1], text, sizeof(text), got), 5);
 	assert_true(got[0] >= 0 && got[1] >= 0);
 	assert_int_equal(write(got[1], "x", 1), 1);
-	assert_int_equal(read(life[0], text, 1), 1);
-	assert_ok(share_send(ends[0], MU_SPAN("more"), life, &err), &err);
+	assert_int_equal(read(liveness[0], text, 1), 1);
+	assert_ok(share_send(ends[0], MU_SPAN("more"), liveness, &err), &err);
 	/* got is full, so share_recv() closes the descriptors */
 	assert_int_equal(share_recv(ends[1], text, sizeof(text), got), 4);
 	share_close(got);
 	close(ends[0]);
 	close(ends[1]);
-	close(life[0]);
-	close(life[1]);
+	close(liveness[0]);
+	close(liveness[1]);
 }
 
 int main(void)
