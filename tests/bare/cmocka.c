@@ -80,7 +80,7 @@ static enum outcome run_test(const struct CMUnitTest *t)
 		return result;
 	result = run_phase(run_body, t, NULL, &state);
 	if (run_phase(run_fixture, t, t->teardown, &state) != PASSED) {
-		fprintf(stderr, "%s: something is left behind\n", t->name);
+		fprintf(stderr, "%s: the teardown failed\n", t->name);
 		result = FAILED;
 	}
 	return result;

@@ -133,7 +133,7 @@ static void explain__of_busy_ps_or_workers__suggests_other_numbers(void **state)
 	}
 }
 
-static void explain__of_an_unprocessed_job__says_so(void **state)
+static void explain__of_an_unprocessed_job__reports_it(void **state)
 {
 	MU_AUTO_FREE char *text = explain("{\"metadata\":{\"name\":\"j\"}}", NULL, NULL, NULL);
 
@@ -193,7 +193,7 @@ int main(void)
 	    cmocka_unit_test(explain__of_a_waiting_job__gives_the_reason_and_its_source),
 	    cmocka_unit_test(explain__of_a_slow_job__names_stragglers_and_hot_spots),
 	    cmocka_unit_test(explain__of_busy_ps_or_workers__suggests_other_numbers),
-	    cmocka_unit_test(explain__of_an_unprocessed_job__says_so),
+	    cmocka_unit_test(explain__of_an_unprocessed_job__reports_it),
 	    cmocka_unit_test(explain__of_invalid_objects__prints_the_valid_fields),
 	    cmocka_unit_test(top__lists_the_fastest_job_first),
 	};

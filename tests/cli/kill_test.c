@@ -50,7 +50,7 @@ static bool kill_one(pid_t job, unsigned victim)
 static void run_with_kill(bool sync, unsigned victim, unsigned after_ms, struct mu_buf *output)
 {
 	const char *argv[] = {"muster", "run", manifest, NULL};
-	bool again;
+	bool killed_run;
 	int fd, status;
 	pid_t pid, tasks[8];
 
@@ -60,9 +60,9 @@ static void run_with_kill(bool sync, unsigned victim, unsigned after_ms, struct 
 		       before that */
 		WAIT_UNTIL(tasks_of(pid, tasks, 8) >= TASKS);
 	wait_ms(after_ms);
-	again = kill_one(pid, victim);
+	killed_run = kill_one(pid, victim);
 	status = finish(pid, fd, output);
-	if (again && status == 128 + SIGKILL) {
+	if (killed_run && status == 128 + SIGKILL) {
 		pid = start(argv, &fd);
 		status = finish(pid, fd, output);
 	}
@@ -118,7 +118,7 @@ static void expect_model(bool sync, const struct mu_buf *output)
 		fail_msg("the last checkpoint is %s, of step %ld: %s", latest,
 			 checkpoint_step(latest), output->data);
 	if (!line || sscanf(line, " test accuracy %lf", &accuracy) != 1 || accuracy < 85)
-		fail_msg("the model is right about %.1f %%: %s", accuracy, output->data);
+		fail_msg("the accuracy of the model is %.1f %%: %s", accuracy, output->data);
 	const char *argv[] = {"muster", "checkpoint", "show", latest, NULL};
 	int fd;
 	pid_t pid = start(argv, &fd);
@@ -147,10 +147,10 @@ static unsigned job_duration_ms(bool sync)
 	return (unsigned)duration_ms;
 }
 
-static void killed_process__only_costs_time(void **state)
+static void job__with_a_killed_process__reaches_its_goal(void **state)
 {
 	unsigned rounds = from_environment("MUSTER_KILL_ROUNDS", FEW_ROUNDS);
-	unsigned takes_ms[2] = {job_duration_ms(false), job_duration_ms(true)}, late = 0;
+	unsigned takes_ms[2] = {job_duration_ms(false), job_duration_ms(true)}, n_repeated = 0;
 
 	print_message("a job takes %u ms, in sync %u\n", takes_ms[0], takes_ms[1]);
 	effective_kills = 0;
@@ -163,26 +163,28 @@ static void killed_process__only_costs_time(void **state)
 
 		print_message("round %u: %s, process %u after %u ms\n", i, sync ? "sync" : "async",
 			      victim, after_ms);
-		if (i + late)
+		if (i + n_repeated)
 			setup(NULL);
 		run_with_kill(sync, victim, after_ms, &output);
 		expect_model(sync, &output);
-		if (effective_kills == before && late < rounds) {
+		if (effective_kills == before && n_repeated < rounds) {
 			takes_ms[sync] = after_ms / 2;
-			late++;
+			n_repeated++;
 			i--;
 		}
 		if (i + 1 < rounds)
 			teardown(NULL);
 	}
-	print_message("%u of %u rounds met a job that ran\n", effective_kills, rounds + late);
+	print_message("%u of %u rounds killed a running process\n", effective_kills,
+		      rounds + n_repeated);
 	assert_true(2 * effective_kills >= rounds);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(killed_process__only_costs_time, setup, teardown),
+	    cmocka_unit_test_setup_teardown(job__with_a_killed_process__reaches_its_goal, setup,
+					    teardown),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);

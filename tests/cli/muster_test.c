@@ -81,7 +81,7 @@ static void expect_invalid(const char *spec, const char *message)
 }
 
 /* The same checks as the API server at pod creation. */
-static void validate__rejects_pods_that_the_api_server_rejects(void **state)
+static void validate__of_pods_that_the_api_server_rejects__rejects_them(void **state)
 {
 	static const struct {
 		const char *task, *message;
@@ -215,7 +215,7 @@ int main(void)
 	    T(tensorboard__in_a_local_run__is_not_a_task),
 	    T(task__that_fails_permanently__fails_the_job),
 	    T(invalid_manifest__is_reported_with_file_and_line),
-	    T(validate__rejects_pods_that_the_api_server_rejects),
+	    T(validate__of_pods_that_the_api_server_rejects__rejects_them),
 	    T(validate__of_a_job__applies_rules_that_stored_jobs_may_break),
 	    T(plans_of_several_manifests__have_headings),
 	    T(plan_of_a_job_with_a_tensorboard__has_its_pod_and_service),

@@ -141,7 +141,7 @@ static void train_with(const char *flags)
 		   "worker 0: %d steps here, global step %d, loss %lf worker 1: %d steps here, "
 		   "global step %d, loss %lf",
 		   &here[0], &global[0], &loss[0], &here[1], &global[1], &loss[1]) != 6)
-		fail_msg("the trainer says '%s'", output);
+		fail_msg("the output of the trainer is '%s'", output);
 	assert_true(global[0] >= 400);
 	assert_true(here[0] + here[1] >= 400);
 	if (here[0] > 50)
@@ -149,17 +149,17 @@ static void train_with(const char *flags)
 	assert_non_null(strstr(output, "checkpoint"));
 }
 
-static void trainer__reaches_its_steps_async(void **state)
+static void trainer__in_async_mode__reaches_its_steps(void **state)
 {
 	train_with("");
 }
 
-static void trainer__reaches_its_steps_sync(void **state)
+static void trainer__in_sync_mode__reaches_its_steps(void **state)
 {
 	train_with("--sync");
 }
 
-static void trainer__reaches_its_steps_with_a_backup_worker(void **state)
+static void trainer__with_a_backup_worker__reaches_its_steps(void **state)
 {
 	train_with("--sync --aggregate=1");
 }
@@ -187,9 +187,9 @@ int main(void)
 	    T(two_tasks__share_a_variable),
 	    T(three_adds__prints_the_shared_sum),
 	    T(training_programs__reduce_their_loss),
-	    T(trainer__reaches_its_steps_async),
-	    T(trainer__reaches_its_steps_sync),
-	    T(trainer__reaches_its_steps_with_a_backup_worker),
+	    T(trainer__in_async_mode__reaches_its_steps),
+	    T(trainer__in_sync_mode__reaches_its_steps),
+	    T(trainer__with_a_backup_worker__reaches_its_steps),
 	    T(trainer__as_the_program_of_a_manifest__trains),
 	};
 

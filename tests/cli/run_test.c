@@ -268,7 +268,7 @@ static void view__follows_the_report_lines_of_the_trainer(void **state)
 	assert_string_equal(v.events, "/my out/e.1");
 }
 
-static void folder_with_a_slash_at_its_end__is_set_aside(void **state)
+static void folder_with_a_trailing_slash__is_renamed(void **state)
 {
 	char path[128], moved[128];
 
@@ -293,7 +293,7 @@ int main(void)
 	    T(task__asked_to_finish__has_succeeded),
 	    T(missing_program__is_reported),
 	    T(addresses__are_distinct_and_stable),
-	    T(folder_with_a_slash_at_its_end__is_set_aside),
+	    T(folder_with_a_trailing_slash__is_renamed),
 	    T(view__follows_the_report_lines_of_the_trainer),
 	};
 

@@ -32,9 +32,9 @@ static void end_job(struct job *j)
 	assert_int_equal(finish(j->pid, j->fd, &j->output), 130);
 }
 
-static int scale(struct mu_buf *output, const char *job, const char *what)
+static int scale(struct mu_buf *output, const char *job, const char *text)
 {
-	const char *argv[] = {"muster", "scale", job, what, NULL};
+	const char *argv[] = {"muster", "scale", job, text, NULL};
 	int fd;
 	pid_t pid = start(argv, &fd);
 
@@ -42,7 +42,7 @@ static int scale(struct mu_buf *output, const char *job, const char *what)
 }
 
 /* Number of occurrences of a text in a task's log. */
-static unsigned count_in_log(const char *task, const char *what)
+static unsigned count_in_log(const char *task, const char *text)
 {
 	char path[128], line[1024];
 	unsigned n = 0;
@@ -51,16 +51,16 @@ static unsigned count_in_log(const char *task, const char *what)
 	snprintf(path, sizeof(path), "%s/out/logs/%s.log", folder, task);
 	f = fopen(path, "r");
 	while (f && fgets(line, sizeof(line), f))
-		n += strstr(line, what) != NULL;
+		n += strstr(line, text) != NULL;
 	if (f)
 		fclose(f);
 	return n;
 }
 
-static void wait_for(const char *task, const char *what)
+static void wait_for(const char *task, const char *text)
 {
-	if (!BECOMES_TRUE(count_in_log(task, what)))
-		fail_msg("the log of %s never says '%s'", task, what);
+	if (!BECOMES_TRUE(count_in_log(task, text)))
+		fail_msg("the log of %s lacks '%s'", task, text);
 }
 
 static void wait_for_tasks(pid_t job, unsigned n)
@@ -124,7 +124,7 @@ static void worker__killed_before_a_scale_down__does_not_block_the_others(void *
 {
 	struct job j =
 	    begin_job_with("worker=3", "  mode: sync\n  sync: {replicasToAggregate: 3}\n");
-	unsigned seen;
+	unsigned n_lines;
 
 	for (int round = 0; round < 3; round++) {
 		MU_AUTO_BUF down = {0};
@@ -135,13 +135,13 @@ static void worker__killed_before_a_scale_down__does_not_block_the_others(void *
 		WAIT_UNTIL((victim = worker_pid(j.pid, 2)) > 0);
 		kill(victim, SIGKILL);
 		assert_int_equal(scale(&down, j.name, "worker=2"), 0);
-		seen = count_in_log("worker-0", "progress step=");
-		if (!BECOMES_TRUE(count_in_log("worker-0", "progress step=") > seen + 3))
+		n_lines = count_in_log("worker-0", "progress step=");
+		if (!BECOMES_TRUE(count_in_log("worker-0", "progress step=") > n_lines + 3))
 			fail_msg("round %d: the others stand still", round);
 		wait_for_tasks(j.pid, 3);
-		seen = count_in_log("worker-2", "progress step=");
+		n_lines = count_in_log("worker-2", "progress step=");
 		assert_int_equal(scale(&up, j.name, "worker=3"), 0);
-		if (!BECOMES_TRUE(count_in_log("worker-2", "progress step=") > seen))
+		if (!BECOMES_TRUE(count_in_log("worker-2", "progress step=") > n_lines))
 			fail_msg("round %d: worker 2 does not come back", round);
 	}
 	end_job(&j);
@@ -190,7 +190,7 @@ static void second_run_of_a_running_job__fails(void **state)
 static void invalid_scale__is_reported_in_one_line(void **state)
 {
 	static const struct {
-		const char *what, *why;
+		const char *text, *why;
 	} cases[] = {
 	    {"ps=2", "the number of ps tasks is fixed"},
 	    {"worker=0", "at least 1 is needed"},
@@ -205,7 +205,7 @@ static void invalid_scale__is_reported_in_one_line(void **state)
 	for (size_t i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_BUF output = {0};
 
-		assert_int_equal(scale(&output, j.name, cases[i].what), 1);
+		assert_int_equal(scale(&output, j.name, cases[i].text), 1);
 		assert_output_has(output, cases[i].why);
 	}
 	end_job(&j);

@@ -18,7 +18,7 @@ static int system_in_folder(const char *command)
 	return system(all);
 }
 
-static void killed_process_in_sync_mode__each_step_counts_once(void **state)
+static void killed_process__in_sync_mode__leaves_each_step_counted_once(void **state)
 {
 	MU_AUTO_BUF output = {0};
 
@@ -346,7 +346,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    T(job__runs_to_its_goal_and_prints_the_paths_of_its_results),
-	    T(killed_process_in_sync_mode__each_step_counts_once),
+	    T(killed_process__in_sync_mode__leaves_each_step_counted_once),
 	    T(job_of_one_step__writes_its_loss_to_the_termination_message),
 	    T(job__stopped_by_validation__reports_it_with_the_right_step),
 	    T(master__in_place_of_a_chief__reaches_the_goal),

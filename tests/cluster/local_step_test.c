@@ -70,9 +70,8 @@ static void run_target(struct task *t, const char *handle, const char *name)
 {
 	struct mu_err err;
 
-	assert_ok(
-	    run_local_step(t, handle, &(struct step){.target = name}, CALL_MS, NULL, &err),
-	    &err);
+	assert_ok(run_local_step(t, handle, &(struct step){.target = name}, CALL_MS, NULL, &err),
+		  &err);
 }
 
 /* Waits for the stream to the ps and initialises v. */
@@ -182,9 +181,9 @@ static void step__completed_by_another_thread__returns_to_its_caller(void **stat
 
 		start_caller(&local);
 		wait_ms(i % 3);
-		assert_ok(run(&f->worker[0], handle, &(struct step){.target = "near_put"}, NULL,
-			      &err),
-			  &err);
+		assert_ok(
+		    run(&f->worker[0], handle, &(struct step){.target = "near_put"}, NULL, &err),
+		    &err);
 		join_caller(&local);
 	}
 	fixture_free(f);

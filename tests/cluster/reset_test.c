@@ -80,7 +80,7 @@ static struct mu_graph *graph(void)
 	struct mu_graph *g = mu_graph_new();
 	int32_t value = 1;
 	struct mu_tensor t;
-	struct mu_node *one, *n, *held, *again;
+	struct mu_node *one, *n, *locked, *second_lock;
 
 	assert_int_equal(mu_tensor_scalar(&t, MU_INT32, &value, NULL), 0);
 	one = constant(g, "one", PS, t);
@@ -105,11 +105,11 @@ static struct mu_graph *graph(void)
 	set_type(g, resource_call(g, "AccumulatorTakeGradient", n, one), "dtype", MU_FLOAT);
 
 	n = shared_resource(g, "MutexV2");
-	held = resource_call(g, "MutexLock", n, NULL);
-	again = node(g, "again", "MutexLock", PS);
-	mu_node_set_inputs(g, again, &(struct mu_input){n, 0}, 1,
-			   &(struct mu_input){held, MU_CONTROL}, 1);
-	mu_node_add_control(g, resource_call(g, "ConsumeMutexLock", held, NULL), again);
+	locked = resource_call(g, "MutexLock", n, NULL);
+	second_lock = node(g, "again", "MutexLock", PS);
+	mu_node_set_inputs(g, second_lock, &(struct mu_input){n, 0}, 1,
+			   &(struct mu_input){locked, MU_CONTROL}, 1);
+	mu_node_add_control(g, resource_call(g, "ConsumeMutexLock", locked, NULL), second_lock);
 	return g;
 }
 

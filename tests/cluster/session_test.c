@@ -271,18 +271,19 @@ static void missing_node_or_session__is_named(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
-	struct step nope = {.fetch = "nope:0"}, target = {.target = "nope"},
+	struct step unknown_fetch = {.fetch = "nope:0"}, target = {.target = "nope"},
 		    port = {.fetch = "k:3"};
 	char handle[64];
 	struct mu_err err;
 
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
-	assert_fails(run(&f->worker[0], handle, &nope, NULL, &err), &err, MU_NOT_FOUND, "nope");
+	assert_fails(run(&f->worker[0], handle, &unknown_fetch, NULL, &err), &err, MU_NOT_FOUND,
+		     "nope");
 	assert_fails(run(&f->worker[0], handle, &target, NULL, &err), &err, MU_NOT_FOUND, "nope");
 	assert_fails(run(&f->worker[0], handle, &port, NULL, &err), &err, MU_INVALID_ARGUMENT,
 		     "k:3");
-	assert_fails(run(&f->worker[0], "0123456789abcdef", &nope, NULL, &err), &err, MU_ABORTED,
-		     "Session 0123456789abcdef is not found");
+	assert_fails(run(&f->worker[0], "0123456789abcdef", &unknown_fetch, NULL, &err), &err,
+		     MU_ABORTED, "Session 0123456789abcdef is not found");
 	assert_fails(close_session(&f->worker[0], "none", &err), &err, MU_ABORTED, "not found");
 }
 

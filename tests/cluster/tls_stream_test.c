@@ -84,9 +84,9 @@ static void large_tensors__make_a_round_trip(void **state)
 static ssize_t send_http2_preface(const char *address, const char *folder)
 {
 	static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
-	struct iovec say = {(char *)hello, sizeof(hello) - 1};
+	struct iovec sent = {(char *)hello, sizeof(hello) - 1};
 	char answer[256];
-	struct iovec hear = {answer, sizeof(answer)};
+	struct iovec received = {answer, sizeof(answer)};
 	int fd = dial(address);
 	bool output = false;
 	ssize_t got = -1;
@@ -102,10 +102,10 @@ static ssize_t send_http2_preface(const char *address, const char *folder)
 		struct pollfd p = {.fd = fd, .events = POLLIN};
 
 		if (!output)
-			got = tls_writev(c, &say, 1);
+			got = tls_writev(c, &sent, 1);
 		output = output || got > 0;
 		if (output)
-			got = tls_readv(c, &hear, 1);
+			got = tls_readv(c, &received, 1);
 		if (got >= 0 || errno != EAGAIN || poll(&p, 1, CALL_MS) <= 0)
 			break;
 	}
@@ -121,7 +121,7 @@ static void unauthenticated_client__at_the_stream_port__gets_at_most_a_tls_alert
 				 .sender_incarnation = 1,
 				 .receiver_incarnation = 2};
 	struct secured *s = secured_new("tcp");
-	struct mu_certs theirs;
+	struct mu_certs foreign_certs;
 	MU_AUTO_BUF b = {0};
 	char at[64], folder[40], answer[256], handle[64];
 	ssize_t n;
@@ -134,12 +134,12 @@ static void unauthenticated_client__at_the_stream_port__gets_at_most_a_tls_alert
 	n = read(fd, answer, sizeof(answer));
 	assert_true(n <= 0 || (n == 7 && answer[0] == 0x15));
 	close(fd);
-	make_task_certs(&theirs);
-	make_folder(folder, &theirs,
+	make_task_certs(&foreign_certs);
+	make_folder(folder, &foreign_certs,
 		    s->certs.ca); /* the server trusts us, but we do not trust it */
 	assert_true(send_http2_preface(at, folder) <= 0);
 	remove_certs_folder(folder);
-	mu_certs_fini(&theirs);
+	mu_certs_fini(&foreign_certs);
 	assert_true(send_http2_preface(at, s->folder[1]) <=
 		    0); /* the certificate is of the job, but the protocol is not HTTP */
 	open_session(s, handle);

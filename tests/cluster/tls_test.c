@@ -54,13 +54,13 @@ static void client_with_a_certificate_of_another_ca__gets_no_http_data(void **st
 	struct secured *s = secured_new("grpc");
 	struct rpc_message m = {0};
 	struct rpc_channel *ch;
-	struct mu_certs theirs;
+	struct mu_certs foreign_certs;
 	struct rpc_tls *t;
 	struct mu_err err;
 	char folder[40];
 
-	make_task_certs(&theirs);
-	make_folder(folder, &theirs,
+	make_task_certs(&foreign_certs);
+	make_folder(folder, &foreign_certs,
 		    s->certs.ca); /* the server trusts us, but we do not trust it */
 	assert_false(is_accepted(s->f.address[0], folder));
 	assert_ok(rpc_tls_open(folder, &t, &err), &err);
@@ -71,7 +71,7 @@ static void client_with_a_certificate_of_another_ca__gets_no_http_data(void **st
 	rpc_channel_close(ch);
 	rpc_tls_unref(t);
 	remove_certs_folder(folder);
-	mu_certs_fini(&theirs);
+	mu_certs_fini(&foreign_certs);
 	assert_true(is_accepted(s->f.address[0], s->folder[1]));
 	secured_free(s);
 }

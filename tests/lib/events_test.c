@@ -45,7 +45,7 @@ static void events__written__read_back_in_order(void **state)
 
 static void state_file__written__reads_back_with_full_paths(void **state)
 {
-	struct mu_checkpoint_state s = {0}, again;
+	struct mu_checkpoint_state s = {0}, read;
 	MU_AUTO_FREE char *inside = mu_xasprintf("%s/model-1", folder);
 	MU_AUTO_FREE char *path = mu_xasprintf("%s/checkpoint", folder);
 	MU_AUTO_BUF text = {0};
@@ -55,13 +55,13 @@ static void state_file__written__reads_back_with_full_paths(void **state)
 	assert_ok(mu_checkpoint_state_write(&s, folder, &err), &err);
 	assert_ok(mu_buf_read_file(&text, path, 1 << 20, &err), &err);
 	assert_non_null(strstr(text.data, "all_model_checkpoint_paths: \"model-1\"\n"));
-	assert_ok(mu_checkpoint_state_read(&again, folder, &err), &err);
-	assert_int_equal(again.n, 2);
-	assert_string_equal(again.paths[0], inside);
-	assert_string_equal(again.latest, "/else/\"q\\\xc3\xa9-2");
-	assert_true(again.times[0] == 10.5 && again.times[1] == 11);
+	assert_ok(mu_checkpoint_state_read(&read, folder, &err), &err);
+	assert_int_equal(read.n, 2);
+	assert_string_equal(read.paths[0], inside);
+	assert_string_equal(read.latest, "/else/\"q\\\xc3\xa9-2");
+	assert_true(read.times[0] == 10.5 && read.times[1] == 11);
 	mu_checkpoint_state_fini(&s);
-	mu_checkpoint_state_fini(&again);
+	mu_checkpoint_state_fini(&read);
 	unlink(path);
 }
 

@@ -200,7 +200,7 @@ static void constants__larger_than_the_limit_when_expanded__are_rejected(void **
 {
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	MU_AUTO_BUF b = {0};
-	size_t had = mu_tensor_limit;
+	size_t original_limit = mu_tensor_limit;
 
 	mu_tensor_limit = 1 << 20;
 	for (int i = 0; i < 3; i++) { /* half the limit each, in 20 bytes */
@@ -221,7 +221,7 @@ static void constants__larger_than_the_limit_when_expanded__are_rejected(void **
 		mu_pb_end(&b, node);
 	}
 	int rc = mu_graph_parse(g, mu_buf_span(&b), &err);
-	mu_tensor_limit = had;
+	mu_tensor_limit = original_limit;
 	assert_int_equal(rc, -MU_RESOURCE_EXHAUSTED);
 	assert_int_equal(g->n_nodes, 0);
 }

@@ -34,10 +34,10 @@ static void connect_to(int fd, int port)
 
 static int dial(int port)
 {
-	struct timeval patience = {TEST_TIMEOUT_S, 0};
+	struct timeval timeout = {TEST_TIMEOUT_S, 0};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	connect_to(fd, port);
 	return fd;
 }
@@ -235,7 +235,7 @@ static void request__that_stops_the_server__is_answered(void **state)
 static void server__without_descriptors__waits_and_recovers(void **state)
 {
 	struct mu_http_server *h;
-	struct rlimit own, none;
+	struct rlimit original, limited;
 	int port, fd, last;
 	clock_t before;
 	struct mu_err err;
@@ -245,14 +245,14 @@ static void server__without_descriptors__waits_and_recovers(void **state)
 	assert_true(fd >= 0 && fd < MAX_FD);
 	while ((last = dup(fd)) < MAX_FD) /* occupies all descriptors up to the limit */
 		assert_true(last > fd);
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &own), 0);
-	none = (struct rlimit){(rlim_t)last + 1, own.rlim_max};
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &original), 0);
+	limited = (struct rlimit){(rlim_t)last + 1, original.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limited), 0);
 	connect_to(fd, port);
 	before = clock();
 	wait_ms(300);
 	assert_true(clock() - before < CLOCKS_PER_SEC / 10);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &own), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &original), 0);
 	assert_true(answers(port));
 	for (int i = fd; i <= last; i++)
 		close(i);

@@ -122,9 +122,9 @@ static double time_to_read(const char *suffix)
 
 static void yaml__with_a_merge_key_of_many_keys__is_parsed_in_linear_time(void **state)
 {
-	double alone = time_to_read("");
+	double map_only_s = time_to_read("");
 
-	assert_true(time_to_read("b: {<<: [*a, *a]}\n") < 0.2 + 10 * alone);
+	assert_true(time_to_read("b: {<<: [*a, *a]}\n") < 0.2 + 10 * map_only_s);
 }
 
 static void yaml__with_aliases_of_a_long_text__does_not_copy_it(void **state)

@@ -12,7 +12,7 @@ static void calls__over_one_connection__carry_the_token(void **state)
 
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(get(c, 0, &err), 0);
-	assert_int_equal(s.accepted, 1);
+	assert_int_equal(s.n_connections, 1);
 	kube_client_metrics(c, &metrics);
 	assert_non_null(
 	    strstr(metrics.data, "rest_client_requests_total{method=\"GET\",code=\"200\"} 3\n"));
@@ -58,10 +58,10 @@ static void call__on_a_closed_connection__is_repeated(void **state)
 
 	assert_int_equal(get(c, 0, &err), 0);
 	assert_int_equal(get(c, 0, &err), 0); /* repeated on a new connection */
-	assert_int_equal(s.accepted, 2);
+	assert_int_equal(s.n_connections, 2);
 	/* a new connection without a response is an error */
 	assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
-	assert_int_equal(s.accepted, 3);
+	assert_int_equal(s.n_connections, 3);
 	end(c, &s);
 }
 
@@ -91,7 +91,7 @@ static void call__with_a_client_certificate__sends_it(void **state)
 		assert_int_equal(kube_client_new(&c, &k, NULL), 0);
 		assert_int_equal(get(c, 0, &err), cases[i].rc);
 		end(c, &s);
-		assert_int_equal(s.asked, cases[i].rc == 0);
+		assert_int_equal(s.n_requests, cases[i].rc == 0);
 		assert_true(cases[i].rc ? !*s.client : *s.client);
 	}
 }
@@ -166,7 +166,7 @@ static void call__to_a_server_with_another_certificate__fails(void **state)
 		if (cases[i].message) {
 			assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
 			assert_non_null(strstr(err.msg, cases[i].message));
-			assert_int_equal(s.asked, 0); /* the token was not sent */
+			assert_int_equal(s.n_requests, 0); /* the token was not sent */
 		} else {
 			assert_int_equal(get(c, 0, &err), 0);
 		}
@@ -184,7 +184,7 @@ static void call__without_a_response__ends_in_time(void **state)
 	/* long enough for handshake and request, also on a busy machine */
 	assert_int_equal(get(c, 1000, &err), -MU_DEADLINE_EXCEEDED);
 	assert_int_equal(get(c, 1000, &err), -MU_DEADLINE_EXCEEDED);
-	assert_int_equal(s.asked, 2);
+	assert_int_equal(s.n_requests, 2);
 	end(c, &s);
 }
 
@@ -210,7 +210,7 @@ static void call__pending__ends_when_the_client_is_stopped(void **state)
 
 	w.client = begin(&s, answers);
 	pthread_create(&thread, NULL, wait_for_it, &w);
-	while (!s.asked)
+	while (!s.n_requests)
 		sched_yield();
 	kube_client_stop(w.client);
 	pthread_join(thread, NULL);
@@ -336,16 +336,16 @@ static void stream__pending__ends_when_the_client_is_stopped(void **state)
 	struct watching w = {0};
 	struct server s;
 	pthread_t thread;
-	double began;
+	double start_s;
 
 	w.client = begin(&s, answers);
 	pthread_create(&thread, NULL, watch_it, &w);
-	while (!s.asked)
+	while (!s.n_requests)
 		sched_yield();
-	began = mu_clock();
+	start_s = mu_clock();
 	kube_client_stop(w.client);
 	pthread_join(thread, NULL);
-	assert_true(mu_clock() - began < 2);
+	assert_true(mu_clock() - start_s < 2);
 	assert_int_equal(w.rc, -MU_CANCELLED);
 	mu_buf_fini(&w.got);
 	end(w.client, &s);

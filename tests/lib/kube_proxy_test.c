@@ -33,7 +33,7 @@ static void call__through_a_proxy__uses_tls(void **state)
 		assert_ok(get(c, 0, &err), &err);
 		if (i == 0)
 			assert_int_equal(get(c, 0, &err), 0); /* the 429 delays it by a second */
-		assert_int_equal(s.accepted, 1);
+		assert_int_equal(s.n_connections, 1);
 		end(c, &s);
 		assert_non_null(strstr(s.connect, "CONNECT api.test:81 HTTP/1.1\r\n"));
 		assert_non_null(
@@ -73,7 +73,7 @@ static void call__rejected_by_the_proxy__has_its_reason(void **state)
 		/* ends the server before reading `connect`: a second attempt may be in progress */
 		end(c, &s);
 		assert_null(strstr(s.connect, "the-token"));
-		assert_int_equal(s.asked, 0);
+		assert_int_equal(s.n_requests, 0);
 	}
 }
 
@@ -167,7 +167,7 @@ static void path__with_a_line_break__is_rejected(void **state)
 	struct kube_request rq = {.method = "GET", .path = "/a HTTP/1.1\r\nX: z"};
 
 	assert_int_equal(kube_call(c, &rq, NULL, &err), -MU_INVALID_ARGUMENT);
-	assert_int_equal(s.asked, 0);
+	assert_int_equal(s.n_requests, 0);
 	end(c, &s);
 }
 

@@ -49,7 +49,7 @@ static void *serve(void *arg)
 				s->before(nth);
 			s->n++;
 			if (send(fd, s->answers[last], strlen(s->answers[last]), MSG_NOSIGNAL) < 0)
-				print_message("the answer was not heard\n");
+				print_message("the client did not read the answer\n");
 		}
 		close(fd);
 	}

@@ -136,14 +136,14 @@ static void op_table__every_row__has_the_shapes_of_its_outputs(void **state)
 
 	for (unsigned i = 0; mu_op_at(i); i++) {
 		const struct mu_op_def *op = mu_op_at(i);
-		bool known = true;
+		bool is_known = true;
 		for (unsigned o = 0; o < op->n_outputs; o++)
-			known &= op->shape || op->outputs[o].shape;
-		if (!known)
+			is_known &= op->shape || op->outputs[o].shape;
+		if (!is_known)
 			print_error("%s has no shape rule: lib/ops/op_def.h "
 				    "explains the notation\n",
 				    op->name);
-		without += !known;
+		without += !is_known;
 	}
 	assert_int_equal(without, 0);
 }

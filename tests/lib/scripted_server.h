@@ -29,7 +29,7 @@ struct server {
 	int fd, port;
 	SSL_CTX *tls;
 	const char *const *answers;
-	_Atomic int asked, accepted;
+	_Atomic int n_requests, n_connections;
 	char last[4096];            /* the last request */
 	const char *connect_answer; /* answer to CONNECT; NULL: not a proxy */
 	char connect[4096];         /* the CONNECT request */
@@ -104,7 +104,7 @@ static inline void send_text(int fd, SSL *ssl, const char *text)
 	size_t n = strlen(text);
 
 	if (n && (ssl ? SSL_write(ssl, text, (int)n) : (int)send(fd, text, n, MSG_NOSIGNAL)) < 0)
-		print_message("the answer was not heard to its end\n");
+		print_message("the client did not read the whole answer\n");
 }
 
 static inline void answer_all(struct server *s, int fd, SSL *ssl)
@@ -112,10 +112,10 @@ static inline void answer_all(struct server *s, int fd, SSL *ssl)
 	int n;
 
 	while ((n = read_request(s, fd, ssl)) > 0) {
-		const char *answer = s->answers[s->asked];
+		const char *answer = s->answers[s->n_requests];
 
 		s->last[n] = 0;
-		s->asked++;
+		s->n_requests++;
 		if (!answer)
 			return;
 		send_text(fd, ssl, answer + (*answer == '!'));
@@ -156,7 +156,7 @@ static inline void *serve(void *arg)
 
 		if (ssl)
 			SSL_set_fd(ssl, fd);
-		s->accepted++;
+		s->n_connections++;
 		s->connect[0] = 0;
 		if (!s->done && answer_connect(s, fd) && (!ssl || SSL_accept(ssl) == 1)) {
 			if (ssl)

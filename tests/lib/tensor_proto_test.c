@@ -122,15 +122,15 @@ static void tensor__written__reads_back(void **state)
 	assert_ok(mu_shape_set(&s, 2, (int64_t[]){1, 2}, &err), &err);
 	for (int k = MU_FLOAT; k < MU_DT_COUNT; k++) {
 		MU_AUTO_BUF b = {0};
-		MU_AUTO_TENSOR again = {0};
+		MU_AUTO_TENSOR parsed = {0};
 		if (!mu_dtype_size((enum mu_dtype)k))
 			continue;
 		assert_ok(mu_tensor_new(&t, (enum mu_dtype)k, &s, &err), &err);
 		memset(t.data, 1, t.buf->size);
 		mu_tensor_write(&b, &t);
-		assert_ok(mu_tensor_parse(&again, mu_buf_span(&b), &err), &err);
-		assert_true(mu_shape_eq(&again.shape, &t.shape));
-		assert_memory_equal(again.data, t.data, t.buf->size);
+		assert_ok(mu_tensor_parse(&parsed, mu_buf_span(&b), &err), &err);
+		assert_true(mu_shape_eq(&parsed.shape, &t.shape));
+		assert_memory_equal(parsed.data, t.data, t.buf->size);
 		mu_tensor_unref(&t);
 	}
 	MU_AUTO_BUF b = {0};
@@ -162,7 +162,7 @@ static void tensor_proto__truncated_or_corrupted__never_crashes_the_parser(void 
 		mu_tensor_parse(&r, (struct mu_span){cut, i}, NULL);
 		free(cut);
 	}
-	size_t had = mu_tensor_limit;
+	size_t original_limit = mu_tensor_limit;
 	mu_tensor_limit = 1 << 20;
 	for (size_t i = 0; i < b.len * 8; i++) {
 		MU_AUTO_TENSOR r = {0};
@@ -170,7 +170,7 @@ static void tensor_proto__truncated_or_corrupted__never_crashes_the_parser(void 
 		mu_tensor_parse(&r, mu_buf_span(&b), NULL);
 		b.data[i / 8] ^= (char)(1 << i % 8);
 	}
-	mu_tensor_limit = had;
+	mu_tensor_limit = original_limit;
 }
 
 int main(void)

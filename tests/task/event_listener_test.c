@@ -74,7 +74,7 @@ static bool serve_event(grpc_call *call, bool is_first)
 	grpc_byte_buffer_reader reader;
 	enum behaviour behaviour;
 	grpc_slice bytes;
-	bool asks;
+	bool wants_reply;
 
 	if (!run_ops(
 		call,
@@ -87,7 +87,7 @@ static bool serve_event(grpc_call *call, bool is_first)
 	if (is_first)
 		record("[", 1);
 	record((char *)GRPC_SLICE_START_PTR(bytes), GRPC_SLICE_LENGTH(bytes));
-	asks = GRPC_SLICE_START_PTR(bytes)[0] == '?';
+	wants_reply = GRPC_SLICE_START_PTR(bytes)[0] == '?';
 	grpc_slice_unref(bytes);
 	grpc_byte_buffer_reader_destroy(&reader);
 	grpc_byte_buffer_destroy(message);
@@ -97,7 +97,8 @@ static bool serve_event(grpc_call *call, bool is_first)
 	if (behaviour == REPLY_FOREVER)
 		while (send_reply(call))
 			;
-	return behaviour != END_STREAM && (behaviour == NEVER_REPLY || !asks || send_reply(call));
+	return behaviour != END_STREAM &&
+	       (behaviour == NEVER_REPLY || !wants_reply || send_reply(call));
 }
 
 static void serve_stream(grpc_call *call)
@@ -426,7 +427,7 @@ static void address__without_a_listener__fails_in_time(void **state)
 	assert_int_not_equal(send_at("grpc://", "?", NULL, true), 0);
 }
 
-static void stop__ends_a_wait(void **state)
+static void stop__during_a_wait__ends_it(void **state)
 {
 	int64_t start = mu_clock_ms();
 	pthread_t thread;
@@ -497,7 +498,7 @@ int main(void)
 	    TEST(listener__that_replies_forever__does_not_delay_close),
 	    TEST(listener__that_ends_the_stream__fails_the_next_event),
 	    TEST(address__without_a_listener__fails_in_time),
-	    TEST(stop__ends_a_wait),
+	    TEST(stop__during_a_wait__ends_it),
 	    TEST(closed_streams__leave_no_connections),
 	    TEST(many_urls__drop_the_least_recently_used_stream),
 	};

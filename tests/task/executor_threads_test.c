@@ -110,7 +110,7 @@ static void steps__made_ready_by_one_step__all_end(void **state)
 
 static void matrix(struct mu_graph *g, const char *name, int64_t n)
 {
-	struct mu_node *made = node(g, name, "Const", "", "");
+	struct mu_node *c = node(g, name, "Const", "", "");
 	struct mu_shape shape = mu_shape_scalar();
 	MU_AUTO_TENSOR v = {0};
 	struct mu_attr a = {.kind = MU_ATTR_TENSOR, .tensor = &v};
@@ -120,8 +120,8 @@ static void matrix(struct mu_graph *g, const char *name, int64_t n)
 	assert_ok(mu_tensor_new(&v, MU_FLOAT, &shape, &err), &err);
 	for (int64_t i = 0; i < n * n; i++)
 		MU_DATA(float, &v)[i] = 1;
-	mu_node_set_attr(g, made, "value", &a);
-	attr_type(g, made, "dtype", MU_FLOAT);
+	mu_node_set_attr(g, c, "value", &a);
+	attr_type(g, c, "dtype", MU_FLOAT);
 }
 
 /* Two products of 64 KiB matrices are ready at once. Both end before another thread could wake. */
@@ -209,14 +209,14 @@ static void op_with_a_shape_input__for_a_large_output__runs_in_the_pool(void **s
 
 	for (unsigned i = 0; i < MU_COUNT(sides); i++) {
 		struct mu_graph *g = mu_graph_new();
-		struct mu_node *made;
+		struct mu_node *n;
 
 		constant(g, "side", MU_INT32, &sides[i], "", "");
 		attr_type(g, node(g, "shape", "Pack", "side side", ""), "T", MU_INT32);
 		attr_int(g, mu_graph_find(g, "shape"), "N", 2);
-		made = node(g, "made", "RandomUniform", "shape", "");
-		attr_type(g, made, "T", MU_INT32);
-		attr_type(g, made, "dtype", MU_FLOAT);
+		n = node(g, "made", "RandomUniform", "shape", "");
+		attr_type(g, n, "T", MU_INT32);
+		attr_type(g, n, "dtype", MU_FLOAT);
 		assert_int_equal(waits_for_pool(g), sides[i] == 1000);
 	}
 }

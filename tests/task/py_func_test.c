@@ -42,15 +42,15 @@ static void *program_main(void *arg)
 	int fd;
 
 	while ((fd = receive_connection(p->socket)) >= 0) {
-		bool answered = false;
+		bool has_replied = false;
 
 		while (recv(fd, request, sizeof request, 0) > 0) {
 			atomic_fetch_add(&p->requests, 1);
-			if (p->reply.data && !answered)
+			if (p->reply.data && !has_replied)
 				send(fd, p->reply.data, p->reply.len, MSG_NOSIGNAL);
 			if (p->shuts_down)
 				shutdown(fd, SHUT_WR);
-			answered = true;
+			has_replied = true;
 		}
 		close(fd);
 		atomic_fetch_add(&p->closed, 1);

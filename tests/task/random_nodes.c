@@ -136,7 +136,7 @@ static void set_attr(struct maker *m, struct mu_node *n, const struct mu_attr_de
 	enum mu_attr_kind kind = def->kind;
 	enum mu_attr_kind one = kind >= MU_ATTR_LIST ? kind - MU_ATTR_LIST : kind;
 	struct mu_attr v = {.kind = kind, .n = kind >= MU_ATTR_LIST ? dice(m->d, MAX_LIST) : 0};
-	bool likely = dice(m->d, 40) != 0;
+	bool is_valid = dice(m->d, 40) != 0;
 	enum mu_dtype types[MAX_LIST];
 	struct mu_pshape shapes[MAX_LIST];
 	struct mu_tensor tensor = {0};
@@ -153,10 +153,10 @@ static void set_attr(struct maker *m, struct mu_node *n, const struct mu_attr_de
 		ints[i] = any_int(m->d);
 		floats[i] = any_float(m->d);
 		bools[i] = dice(m->d, 2);
-		if (likely)
+		if (is_valid)
 			draw_allowed(m->d, def, &ints[i], &types[i], &texts[i]);
 	}
-	if (likely && def->has_minimum && v.n < def->minimum && def->minimum <= MAX_LIST)
+	if (is_valid && def->has_minimum && v.n < def->minimum && def->minimum <= MAX_LIST)
 		v.n = (unsigned)(one == kind ? 0 : def->minimum);
 	bool list = kind >= MU_ATTR_LIST;
 	switch (one) {

@@ -30,16 +30,17 @@ static void resource__looked_up_by_name__is_created_once_and_shared(void **state
 {
 	struct resources *rs = resources_new("ps");
 	struct resource *a, *b, *c;
-	int made = 0;
+	int n_created = 0;
 
-	assert_ok(resources_find_or_create(rs, "", "v", &variable_type, make, &made, &a, &err),
+	assert_ok(resources_find_or_create(rs, "", "v", &variable_type, make, &n_created, &a, &err),
 		  &err);
 	assert_ok(resources_find(rs, "ps", "v", &variable_type, &b, &err), &err);
 	assert_ptr_equal(a, b);
-	assert_ok(resources_find_or_create(rs, "other", "v", &variable_type, make, &made, &c, &err),
-		  &err);
+	assert_ok(
+	    resources_find_or_create(rs, "other", "v", &variable_type, make, &n_created, &c, &err),
+	    &err);
 	assert_ptr_not_equal(a, c);
-	assert_int_equal(made, 2);
+	assert_int_equal(n_created, 2);
 	struct resource *x;
 	assert_fails(resources_find(rs, "", "v", &queue_type, &x, &err), &err, MU_NOT_FOUND,
 		     "ps/v/queue");
@@ -120,7 +121,7 @@ static void parallel_loops__nested_in_busy_threads__still_end(void **state)
 		assert_int_equal(jobs[i].sum, 999 * 1000 / 2);
 }
 
-static void device__that_the_machine_lacks__fails_to_open(void **state)
+static void device__missing_from_the_machine__fails_to_open(void **state)
 {
 	struct device_choice c;
 
@@ -146,7 +147,7 @@ int main(void)
 	    cmocka_unit_test(resource__looked_up_by_name__is_created_once_and_shared),
 	    cmocka_unit_test(reader__of_a_variable__never_sees_a_partial_update),
 	    cmocka_unit_test(parallel_loops__nested_in_busy_threads__still_end),
-	    cmocka_unit_test(device__that_the_machine_lacks__fails_to_open),
+	    cmocka_unit_test(device__missing_from_the_machine__fails_to_open),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static const struct answer {
 	bool stays_open;
 } answers[] = {
     {"closes at once", BYTES(""), false},
-    {"says nothing", BYTES(""), true},
+    {"sends nothing", BYTES(""), true},
     {"HTTP/1.1", BYTES("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"), true},
     {"TLS", BYTES("\x15\x03\x01\0\2\2\x28"), true},
     {"frame longer than allowed", BYTES(SETTINGS "\xff\xff\xff\0\0\0\0\0\1xxxx"), true},

@@ -284,14 +284,14 @@ static void peer__that_does_not_answer_syns__is_unavailable_within_seconds(void 
 	struct rpc_message m = {0};
 	struct rpc_channel *ch;
 	int port, fill[8], fd = listen_without_accepting(&port, fill);
-	int64_t began = mu_clock_ms();
+	int64_t start_ms = mu_clock_ms();
 	struct mu_err err;
 	char target[64];
 
 	snprintf(target, sizeof(target), "127.0.0.1:%d", port);
 	assert_ok(rpc_channel_open(target, &ch, &err), &err);
 	assert_fails(rpc_call(ch, "/t.T/Echo", &m, 30000, 0, NULL, &err), &err, MU_UNAVAILABLE, "");
-	assert_in_range(mu_clock_ms() - began, 0, 5000);
+	assert_in_range(mu_clock_ms() - start_ms, 0, 5000);
 	rpc_channel_close(ch);
 	for (int i = 0; i < 8; i++)
 		close(fill[i]);
@@ -318,7 +318,7 @@ static void *start_late(void *arg)
 
 static void short_wait__for_a_starting_peer__succeeds(void **state)
 {
-	struct fixture *f = *state, *late = NULL;
+	struct fixture *f = *state, *server = NULL;
 	struct rpc_message m = {.head = MU_SPAN("x")};
 	static char address[64];
 	struct rpc_channel *ch;
@@ -330,13 +330,13 @@ static void short_wait__for_a_starting_peer__succeeds(void **state)
 	snprintf(address, sizeof address, "unix:/tmp/muster-late-%d-%d", (int)getpid(), f->port);
 	late_address = address;
 	assert_ok(rpc_channel_open(address, &ch, &err), &err);
-	assert_int_equal(pthread_create(&starter, NULL, start_late, &late), 0);
+	assert_int_equal(pthread_create(&starter, NULL, start_late, &server), 0);
 	assert_ok(rpc_call(ch, "/t.T/Echo", &m, 0, RPC_WAIT_SHORT, &reply, &err), &err);
 	assert_true(mu_span_is(mu_buf_span(&reply), "x"));
 	pthread_join(starter, NULL);
 	rpc_channel_close(ch);
 	late_address = NULL;
-	stop((void **)&late);
+	stop((void **)&server);
 }
 
 static void server__with_a_port_in_use__names_the_port(void **state)

@@ -84,7 +84,7 @@ static bool is_accepted(const char *target, const char *folder)
 	return rc == 0;
 }
 
-static void calls_in_flight__end_well__when_certificates_are_replaced(void **state)
+static void calls_in_flight__when_certificates_are_replaced__succeed(void **state)
 {
 	static const char *const address = "127.0.0.1:0";
 	struct rpc_message request = {.head = MU_SPAN("x")}, late = {.head = MU_SPAN("late")};
@@ -140,7 +140,7 @@ static void calls_in_flight__end_well__when_certificates_are_replaced(void **sta
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(calls_in_flight__end_well__when_certificates_are_replaced),
+	    cmocka_unit_test(calls_in_flight__when_certificates_are_replaced__succeed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

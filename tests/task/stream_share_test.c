@@ -66,7 +66,7 @@ static void blocks__are_reused_and_do_not_overlap(void **state)
 	struct mu_err err;
 	uint64_t at;
 	char *a, *b, *c;
-	size_t kept;
+	size_t cached_before;
 
 	assert_ok(arena_start(&err), &err);
 	assert_null(arena_alloc(ARENA_MIN_BYTES - 1));
@@ -78,9 +78,9 @@ static void blocks__are_reused_and_do_not_overlap(void **state)
 		memset(a, 1, n);
 		memset(b, 2, n);
 		assert_int_equal(a[n - 1], 1);
-		kept = arena_cached_bytes();
+		cached_before = arena_cached_bytes();
 		arena_free(a, n);
-		assert_true(arena_cached_bytes() >= kept + n);
+		assert_true(arena_cached_bytes() >= cached_before + n);
 		c = arena_alloc(n);
 		assert_ptr_equal(a, c);
 		arena_free(c, n);
