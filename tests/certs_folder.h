@@ -25,7 +25,8 @@ static inline int replace_file(const char *folder, const char *name, const char 
 	fd = open(from, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return mu_fail_errno(err, errno, "cannot write %s", from);
-	e = write(fd, text, n) == (ssize_t)n ? 0 : errno ? errno : EIO;
+	errno = EIO; /* of a short write */
+	e = write(fd, text, n) == (ssize_t)n ? 0 : errno;
 	if (close(fd) && !e)
 		e = errno;
 	if (!e && rename(from, to))
