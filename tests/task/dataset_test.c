@@ -250,12 +250,13 @@ static void datasets_of_tensorflow_1_12__yield_batches_and_windows(void **state)
 	struct mu_input in[MU_COUNT(inputs)];
 	struct mu_graph *body = mu_graph_new();
 	bool no = false;
-	_Atomic int how = 0;
+	_Atomic int end_code = 0;
 	struct executor *e;
 	struct mu_err err;
 
 	number(body, "seven", 7);
-	struct mu_graph *g = applied("MapAndBatchDatasetV2", "f", body, MU_INT64, "seven:output:0");
+	struct mu_graph *g =
+	    function_dataset("MapAndBatchDatasetV2", "f", body, MU_INT64, "seven:output:0");
 	number(g, "two", 2);
 	number(g, "three", 3);
 	number(g, "expected", 2 * 3 * 7);
@@ -274,9 +275,9 @@ static void datasets_of_tensorflow_1_12__yield_batches_and_windows(void **state)
 	assert_ok(runtime_new("local", 0, 2, &task_kernels, NULL, &rt, &err), &err);
 	assert_ok(executor_new(rt, g, "", &e, &err), &err);
 	struct rendezvous *r = rendezvous_table_get(rt->steps, 1);
-	struct step *s = executor_start(e, r, NULL, NULL, on_done, &how);
-	WAIT_UNTIL(atomic_load(&how) != 0);
-	assert_int_equal(atomic_load(&how), -1);
+	struct step *s = executor_start(e, r, NULL, NULL, on_done, &end_code);
+	WAIT_UNTIL(atomic_load(&end_code) != 0);
+	assert_int_equal(atomic_load(&end_code), -1);
 	step_unref(s);
 	rendezvous_table_drop(rt->steps, 1, NULL);
 	rendezvous_unref(r);
