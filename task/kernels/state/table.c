@@ -269,26 +269,23 @@ static int store(struct table *t, struct mu_span key, const struct mu_tensor *va
 	return 0;
 }
 
-/* Checks types and shapes of keys and values, inputs 1 and 2. */
-static int check_pair_shapes(const struct kernel_call *c, const struct table *t, struct mu_err *err)
+static int check_pair(const struct kernel_call *c, const struct table *t, struct mu_err *err)
 {
-	const struct mu_shape *got = &kernel_in(c, 2)->shape;
-	struct mu_shape want = kernel_in(c, 1)->shape;
+	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
+	const struct mu_shape *vs = &values->shape;
+	struct mu_shape ks = keys->shape;
 
 	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
 	MU_RETURN_IF_ERROR(args_type(c, 2, t->value, err));
-	MU_RETURN_IF_ERROR(cut_key_shape(t, &want, err));
-	MU_RETURN_IF_ERROR(mu_shape_append(&want, t->row_shape.rank, t->row_shape.dim, err));
-	if (!mu_shape_eq(&want, got))
-		return mu_invalid(err, "Expected shape %s for value, got %s", mu_shape_str(&want),
-				  mu_shape_str(got));
-	return 0;
-}
-
-static int check_pair(const struct kernel_call *c, const struct table *t, struct mu_err *err)
-{
-	MU_RETURN_IF_ERROR(check_pair_shapes(c, t, err));
-	return check_keys(t, kernel_in(c, 1), err);
+	MU_RETURN_IF_ERROR(cut_key_shape(t, &ks, err));
+	bool fits = vs->rank == ks.rank + t->row_shape.rank;
+	for (int d = 0; fits && d < vs->rank; d++)
+		fits = vs->dim[d] == (d < ks.rank ? ks.dim[d] : t->row_shape.dim[d - ks.rank]);
+	if (!fits)
+		return mu_invalid(err, "Expected shape %s + %s for value, got %s",
+				  mu_shape_str(&ks), mu_pshape_str(&t->row_shape),
+				  mu_shape_str(vs));
+	return check_keys(t, keys, err);
 }
 
 static int store_all(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
@@ -460,8 +457,14 @@ static int import_buckets(struct kernel_call *c, struct table *t, struct mu_err 
 	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
 	struct mu_err ignored_err;
 
-	MU_RETURN_IF_ERROR(check_pair_shapes(c, t, err));
-	const int64_t n = count_keys(t, keys);
+	MU_RETURN_IF_ERROR(args_type(c, 1, t->key, err));
+	MU_RETURN_IF_ERROR(args_type(c, 2, t->value, err));
+	int64_t n = count_keys(t, keys);
+	if (values->shape.count / (t->row_size ? t->row_size : 1) != n ||
+	    values->shape.count != n * t->row_size || keys->shape.count != n * t->key_shape.count)
+		return mu_invalid(err, "Expected shape %s + %s for value, got %s",
+				  mu_shape_str(&keys->shape), mu_pshape_str(&t->row_shape),
+				  mu_shape_str(&values->shape));
 	table_clear(t);
 	for (t->n_buckets = 4; t->n_buckets < n; t->n_buckets *= 2)
 		;
