@@ -236,21 +236,23 @@ static size_t input_bytes(const struct exec_node *n, const struct iteration *it)
 	return bytes;
 }
 
-/* Returns the bytes of the first output if an input is its shape. */
+/* Returns the bytes of the first output if an input is its shape; 0: not known, as with -1. */
 static size_t shaped_output_bytes(const struct exec_node *n, const struct iteration *it)
 {
 	const struct mu_tensor *shape = &it->slots[n->in_slot + (uint32_t)n->shape_input].tensor;
-	double bytes = (double)mu_dtype_size((enum mu_dtype)n->out_types[0]);
+	double bytes;
 
-	if (!shape->buf || shape->buf->device)
+	if (!n->n_out || !shape->buf || shape->buf->device || shape->shape.count > MU_MAX_RANK ||
+	    (shape->dtype != MU_INT32 && shape->dtype != MU_INT64))
 		return 0;
+	bytes = (double)mu_dtype_size((enum mu_dtype)n->out_types[0]);
 	for (int64_t i = 0; i < shape->shape.count; i++)
-		bytes *= (double)mu_tensor_int(shape, i);
+		bytes *= mu_tensor_int(shape, i) > 0 ? (double)mu_tensor_int(shape, i) : 0;
 	return bytes < INLINE_MAX_BYTES ? (size_t)bytes : INLINE_MAX_BYTES;
 }
 
-/* Decides whether the pool runs a node; counts the bytes of the node's inputs, and of an output of
- * known shape, in the inline budget. */
+/* Decides whether the pool runs a node; counts the bytes of the node's inputs, or of an output of
+ * known shape if they are more, in the inline budget. */
 static bool offload_or_count(struct work *w, const struct exec_node *n, const struct iteration *it,
 			     bool dead)
 {
@@ -261,8 +263,10 @@ static bool offload_or_count(struct work *w, const struct exec_node *n, const st
 	if (n->slow)
 		return true;
 	size_t bytes = input_bytes(n, it);
-	if (n->shape_input >= 0)
-		bytes += shaped_output_bytes(n, it);
+	if (n->shape_input >= 0) {
+		size_t shaped = shaped_output_bytes(n, it);
+		bytes = shaped > bytes ? shaped : bytes;
+	}
 	w->inline_bytes += bytes;
 	return (others_wait && bytes >= OFFLOAD_MIN_BYTES) ||
 	       (w->is_inline &&

@@ -73,9 +73,7 @@ int runtime_start_thread(struct runtime *rt, void (*run)(void *arg), void *arg, 
 		return 0;
 	free(s);
 	return mu_fail(err, MU_RESOURCE_EXHAUSTED,
-		       "cannot start a thread: %s; raise the limit of "
-		       "threads",
-		       strerror(rc));
+		       "cannot start a thread: %s; raise the limit of threads", strerror(rc));
 }
 
 static void wait_for_threads(struct runtime *rt)

@@ -221,6 +221,25 @@ static void op_with_a_shape_input__for_a_large_output__runs_in_the_pool(void **s
 	}
 }
 
+/* The output is the input, of 640 KB: its size counts once, also if the shape contains -1. */
+static void reshape__of_less_than_the_limit__stays_on_its_thread(void **state)
+{
+	enum { SIDE = 400 };
+	static const int32_t sizes[] = {-1, SIDE * SIDE};
+
+	for (unsigned i = 0; i < MU_COUNT(sizes); i++) {
+		struct mu_graph *g = mu_graph_new();
+
+		matrix(g, "values", SIDE);
+		constant(g, "size", MU_INT32, &sizes[i], "", "");
+		attr_type(g, node(g, "shape", "Pack", "size", ""), "T", MU_INT32);
+		attr_int(g, mu_graph_find(g, "shape"), "N", 1);
+		attr_type(g, floats(g, "reshaped", "Reshape", "values shape", ""), "Tshape",
+			  MU_INT32);
+		assert_false(waits_for_pool(g));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +248,7 @@ int main(void)
 	    cmocka_unit_test(step__of_a_small_model__runs_on_the_starting_thread),
 	    cmocka_unit_test(file_op__when_ready__runs_in_the_pool),
 	    cmocka_unit_test(op_with_a_shape_input__for_a_large_output__runs_in_the_pool),
+	    cmocka_unit_test(reshape__of_less_than_the_limit__stays_on_its_thread),
 	};
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
 }
